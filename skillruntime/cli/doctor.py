@@ -34,10 +34,13 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     catalog = open_catalog(directories, trust=trust)
     runtime = SkillRuntime(catalog)
     unavailable = {}
+    withheld = {}
     for name in runtime.callable_names():
         missing = [each.to_dict() for each in runtime.missing(name)]
         if missing:
             unavailable[name] = missing
+        if variables := runtime.withheld(name):
+            withheld[name] = list(variables)
     roots = [{"path": root.path, "trusted": root.trusted} for root in catalog.roots]
     found = {
         "version": __version__,
@@ -49,6 +52,7 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
         "roots": roots,
         "skills": len(catalog),
         "unavailable": unavailable,
+        "withheld": withheld,
     }
     print_result(found, lambda console: _draw(console, found), as_json=as_json)
 
@@ -80,4 +84,9 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
         lines += ["", "Not ready to run"]
     for name, missing in found["unavailable"].items():
         lines += [f"  {name}: {each['message']}. {each['action']}" for each in missing]
+    if found["withheld"]:
+        lines += ["", "Run without variables that are set here, unless the host grants"]
+        lines[-1] += " them: SkillRuntime(grants={NAME: Grants(environment=(...))})"
+    for name, variables in found["withheld"].items():
+        lines.append(f"  {name}: {', '.join(variables)}")
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

@@ -25,6 +25,7 @@ from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
 from skillruntime.derive.readers.shell_script import NotPlainError, read_shell
 from skillruntime.derive.readers.usage import least_in_usage, opening_text, usage_text
+from skillruntime.derive.script_kind import script_kind
 
 __all__ = ["Derivation", "derive"]
 
@@ -87,7 +88,7 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
         text = source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    read = _READERS.get(_kind(text, path))
+    read = _READERS.get(script_kind(text, path))
     if read is None:
         return None
     try:
@@ -98,22 +99,6 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
     if reading is None:
         return None
     return _to_derivation(_completed(reading, text, path), path)
-
-
-def _kind(text: str, path: str) -> str:
-    """Return the language of the script; a file without a suffix names its interpreter
-    in the first line.
-    """
-    suffix = posixpath.splitext(path)[1].lower()
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    first = text[:200].partition("\n")[0]
-    if not first.startswith("#!"):
-        return ""
-    for name, kind in _INTERPRETERS:
-        if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first):
-            return kind
-    return "other"
 
 
 def _read_shell(text: str) -> Reading | None:
@@ -221,16 +206,3 @@ _READERS: dict[str, Callable[[str], Reading | None]] = {
     "node": _read_node,
     "other": _read_other,
 }
-_SUFFIXES = {
-    ".py": "python",
-    ".pyw": "python",
-    ".sh": "shell",
-    ".bash": "shell",
-    ".zsh": "shell",
-    ".js": "node",
-    ".mjs": "node",
-    ".cjs": "node",
-    ".rb": "other",
-    ".pl": "other",
-}
-_INTERPRETERS = (("python", "python"), ("(?:ba|z|da|k)?sh", "shell"), ("node", "node"))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     # Imports packaging, which only scripts need.
     from skillruntime.runtime.scripts.readiness import Missing
+    from skillruntime.runtime.scripts.runner import ScriptRunner
 
 __all__ = ["Callables"]
 
@@ -256,13 +257,25 @@ class Callables:
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
         """
+        runner = self._script_runner(name)
+        return () if runner is None else runner.missing(grants)
+
+    def withheld(self, name: str, grants: Grants) -> tuple[str, ...]:
+        """Return the variables that the script of *name* reads and does not get; empty
+        for anything else.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        runner = self._script_runner(name)
+        return () if runner is None else runner.withheld(grants)
+
+    def _script_runner(self, name: str) -> ScriptRunner | None:
         runner = self.target(name).runner
-        # Sandboxes and processes: only for this question.
+        # Sandboxes and processes: only for a question about scripts.
         from skillruntime.runtime.scripts.runner import ScriptRunner
 
-        if not isinstance(runner, ScriptRunner):
-            return ()
-        return runner.missing(grants)
+        return runner if isinstance(runner, ScriptRunner) else None
 
     def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return what each callable of *names* lacks, those left out that are ready."""

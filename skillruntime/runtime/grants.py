@@ -14,7 +14,7 @@ from skillruntime.catalog.visibility import visible_line
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["Grants", "granted_to", "requirements_of"]
+__all__ = ["Grants", "Requirements", "granted_to", "requirements_of"]
 
 
 @dataclass(frozen=True, slots=True)

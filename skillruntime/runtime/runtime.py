@@ -329,6 +329,18 @@ class SkillRuntime:
         """
         return self._callables.missing(name, grants or Grants())
 
+    def withheld(self, name: str, *, grants: Grants | None = None) -> tuple[str, ...]:
+        """Return the variables of this process that the script of *name* reads and does
+        not get, those that `missing` names left out.
+
+        It may work without them, so none of them stops a call. With *grants*, as for a
+        call with these.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        return self._callables.withheld(name, grants or Grants())
+
     def open_skill(self, name: str) -> ActiveSkill:
         """Return the skill *name*: its instructions, and what can be called of it, by a
         script or by a function.

@@ -13,12 +13,14 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime import (
+    SkillCatalog,
+    SkillMiddleware,
+    SkillRuntime,
+    SkillToolkit,
+    discover,
+)
+from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
 from tests.skill_files import write_skill_files
 

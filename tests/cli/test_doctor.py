@@ -41,3 +41,25 @@ def test_what_is_there_and_what_is_missing_is_said(tmp_path: Path) -> None:
     assert (
         "sample: the Python package no-such-package is not installed. " in drawn.stdout
     )
+
+
+def test_a_variable_that_a_script_may_do_without_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that it needs is something that it lacks."""
+    for name in ("REPORT_TOKEN", "REPORT_HOME"):
+        monkeypatch.setenv(name, "x")
+    source = (
+        "import os, sys\n"
+        "print(sys.argv, os.environ['REPORT_HOME'], os.getenv('REPORT_TOKEN'))\n"
+    )
+    write_skill_files(tmp_path, "sample", "Samples", {"scripts/run.py": source})
+
+    as_json = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path), "--json"])
+    drawn = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path)])
+
+    found = json.loads(as_json.stdout)
+    assert found["withheld"] == {"sample/run": ["REPORT_TOKEN"]}
+    (missing,) = found["unavailable"]["sample/run"]
+    assert "REPORT_HOME" in missing["message"]
+    assert "  sample/run: REPORT_TOKEN\n" in drawn.stdout

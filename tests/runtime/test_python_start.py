@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime import SkillRuntime, discover
 from skillruntime.runtime.scripts.python_start import is_started_as_module
 from tests.skill_files import write_skill_files
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime import SkillRuntime, discover
 from skillruntime.runtime.skill_directory import SkillDirectory
 from tests.skill_files import write_skill_files
 
@@ -202,20 +201,3 @@ def test_a_text_is_equal_wherever_the_skill_lies() -> None:
 
     assert texts[0] == texts[1]
     assert "/own" not in texts[0]
-
-
-def test_the_fingerprint_does_not_know_the_directory(tmp_path: Path) -> None:
-    """One edition of a skill is the same wherever it lies."""
-    from skillruntime.runtime.activation import fingerprint
-
-    found = []
-    for name in ("one", "two"):
-        write(tmp_path / name)
-        runtime = SkillRuntime(
-            discover(tmp_path / name, trusted=True), workspace=tmp_path / "work"
-        )
-        with runtime.session() as session:
-            session.activate("own")
-            found.append(fingerprint(session.active["own"]))
-
-    assert found[0] == found[1]

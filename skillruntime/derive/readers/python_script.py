@@ -24,7 +24,7 @@ from skillruntime.derive.readers.python_values import (
 )
 from skillruntime.derive.text_fields import first_paragraph
 
-__all__ = ["read_python"]
+__all__ = ["parse_python", "read_python"]
 
 _LIBRARIES = (
     "argparse",
@@ -63,7 +63,7 @@ def read_python(text: str) -> Reading | None:
     """
     if not any(word in text for word in ("__main__", "argv", *_LIBRARIES)):
         return None
-    tree = _parse(text)
+    tree = parse_python(text)
     if tree is None or _only_raises(tree):
         return None
     source = Source.of(tree)
@@ -120,7 +120,8 @@ def _library(modules: dict[str, str]) -> str:
     return next((library for library in _LIBRARIES if library in imported), "")
 
 
-def _parse(text: str) -> ast.Module | None:
+def parse_python(text: str) -> ast.Module | None:
+    """Return the syntax tree of *text*; None where it cannot be parsed."""
     # CPython warns of invalid escapes and of ``x is 1`` while it parses: on the host's
     # stderr, of another's script.
     with warnings.catch_warnings():

@@ -11,7 +11,9 @@ from pathlib import PurePath
 from skillruntime.errors import ToolNotAvailableError
 
 __all__ = [
+    "GIVEN_VARIABLES",
     "SANDBOX_PATH",
+    "SESSION_VARIABLES",
     "command_names",
     "find_interpreter",
     "interpreter_of",
@@ -47,6 +49,32 @@ _PASSED: tuple[str, ...] = (
     "USERPROFILE",
     "XDG_CACHE_HOME",
 )
+GIVEN_VARIABLES = frozenset({*_PASSED, "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"})
+"""What every script finds, if the host has it; a sandbox sets its own ``HOME`` and
+directories for temporary files and caches.
+"""
+SESSION_VARIABLES = frozenset(
+    {
+        "COLUMNS",
+        "DISPLAY",
+        "EDITOR",
+        "HOSTNAME",
+        "LINES",
+        "LOGNAME",
+        "MAIL",
+        "OLDPWD",
+        "PAGER",
+        "PWD",
+        "SHELL",
+        "SHLVL",
+        "TERM",
+        "USER",
+        "VISUAL",
+    }
+)
+"""What each login has (most are in POSIX, 8.3), and what scripts read for their looks:
+it is not worth a note that a script does not get one.
+"""
 SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where a script in a sandbox finds commands, after the directory of its
 interpreter.

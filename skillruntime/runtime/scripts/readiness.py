@@ -10,8 +10,8 @@ import posixpath
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from skillruntime.catalog.checks.environment_check import Surroundings, unmet
@@ -19,6 +19,7 @@ from skillruntime.catalog.file_opening import Identity, open_inside
 from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.inline_metadata import parse_inline_metadata
+from skillruntime.derive.script_variables import script_variables
 from skillruntime.errors import (
     AccessDeniedError,
     InvalidSkillError,
@@ -26,10 +27,12 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.grants import Grants, requirements_of
+from skillruntime.runtime.grants import Grants, Requirements, requirements_of
 from skillruntime.runtime.scripts.environments import environment_of, lock_name
 from skillruntime.runtime.scripts.interpreters import (
+    GIVEN_VARIABLES,
     SANDBOX_PATH,
+    SESSION_VARIABLES,
     command_names,
     find_interpreter,
 )
@@ -43,6 +46,7 @@ __all__ = [
     "missing_of",
     "read_head",
     "refuse_if_missing",
+    "withheld_variables",
 ]
 
 Source = Callable[[str], bytes]
@@ -104,7 +108,8 @@ def missing_of(
     """Return what the script of *contract* lacks on this machine; empty where it is
     ready, or there is no script.
 
-    What a trusted skill asks for needs no grant. *skill* is the name to type in a
+    What a trusted skill asks for needs no grant; a variable that only its script needs
+    does. *skill* is the name to type in a
     command.
     """
     script = contract.run.get("script")
@@ -124,13 +129,33 @@ def missing_of(
         return (incomplete,)
     missing = [*_interpreter(script, source)]
     missing += _requirements(contract, is_trusted=is_trusted)
+    asked = requirements_of(contract)
+    # The author of a contract knows better what is optional.
+    known = {*GIVEN_VARIABLES, *asked.optional}
+    found = script_variables(source, script).needed
+    needed = [name for name in found if name not in known]
+    if is_trusted:
+        # It gets what its contract asks for.
+        given = (*grants.environment, *asked.environment, *asked.optional)
+        grants = replace(grants, environment=given)
+        asked = Requirements()
     if script.endswith(".py"):
         # PEP 723 declares dependencies for Python alone; of another language the
         # interpreter is what can be checked.
         missing += _packages(script, source, read, skill)
-    if not is_trusted:
-        missing += _not_granted(contract, grants, skill)
+    missing += _not_granted(asked, needed, grants, skill)
     return tuple(missing)
+
+
+def withheld_variables(
+    source: bytes, script: str, given: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the variables that *script* reads without needing them, that are set on
+    this machine, and that are not among those *given* to it.
+    """
+    known = {*given, *GIVEN_VARIABLES, *SESSION_VARIABLES, *DIRECTORY_VARIABLES}
+    read = script_variables(source, script).read
+    return tuple(name for name in read if name in os.environ and name not in known)
 
 
 def interpreter_from_lock(script: str, read: Source) -> str | None:
@@ -251,15 +276,18 @@ def _python_version(required: str | None) -> Iterator[Missing]:
         yield Missing("interpreter", message, f"Tell the user: {message}")
 
 
-def _not_granted(contract: Contract, grants: Grants, skill: str) -> Iterator[Missing]:
-    """Yield what an untrusted skill asks for and is not granted."""
-    asked = requirements_of(contract)
+def _not_granted(
+    asked: Requirements, needed: Sequence[str], grants: Grants, skill: str
+) -> Iterator[Missing]:
+    """Yield what a skill asks for, and the variables *needed* by its script, that are
+    not granted.
+    """
+    given = {*grants.environment, *DIRECTORY_VARIABLES}
     withheld = []
-    for name in asked.environment:
-        # A variable that is not set is reported as missing; a grant would not help
-        # there.
-        is_given = name in grants.environment or name in DIRECTORY_VARIABLES
-        if name in os.environ and not is_given:
+    for name in dict.fromkeys((*asked.environment, *needed)):
+        # A variable that is not set is reported as missing, or by the script itself; a
+        # grant would not help there.
+        if name in os.environ and name not in given:
             withheld.append(name)
     needs_network = bool(asked.network) and not grants.network
     needs_write = bool(asked.write) and not grants.write

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import posixpath
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +59,7 @@ from skillruntime.runtime.scripts.readiness import (
     missing_of,
     read_head,
     refuse_if_missing,
+    withheld_variables,
 )
 from skillruntime.runtime.scripts.result import (
     Printed,
@@ -146,6 +148,27 @@ class ScriptRunner:
             granted,
             is_trusted=self.skill.trusted,
             skill=self.skill.name,
+        )
+
+    def withheld(
+        self, grants: Grants, code: SkillCopy | None = None
+    ) -> tuple[str, ...]:
+        """Return the variables that the script takes if it gets them, that are set
+        here, and that it does not get with *grants*.
+
+        The contract names them as optional, or the script reads them. None stops a
+        call.
+        """
+        given = self._variables(grants | self.grants)
+        names = [*requirements_of(self.contract).optional]
+        names = [name for name in names if name in os.environ and name not in given]
+        script = posixpath.normpath(self._shown)
+        try:
+            source = self._source(code)(script)
+        except ResourceNotFoundError:
+            return tuple(names)
+        return tuple(
+            dict.fromkeys((*names, *withheld_variables(source, script, given)))
         )
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -384,16 +407,6 @@ class ScriptRunner:
         given = dict.fromkeys(name for name in names if name not in DIRECTORY_VARIABLES)
         return tuple(given)
 
-    def _withheld(self, given: tuple[str, ...]) -> list[str]:
-        """Return the variables that the contract names as optional, that are set here,
-        and that were not given.
-        """
-        withheld = []
-        for name in requirements_of(self.contract).optional:
-            if name in os.environ and name not in given:
-                withheld.append(name)
-        return withheld
-
     def _secrets(self, start: _Start, command: SandboxCommand) -> list[str]:
         """Return the values that are kept out of results: those of the variables that
         the contract must have, or that have a secret's name.
@@ -471,8 +484,8 @@ class ScriptRunner:
         elif stdout.strip():
             action = _READ
         details: dict[str, Any] = {"exit_code": finished.exit_code}
-        if withheld := self._withheld(start.variables):
-            details["not_granted"] = withheld
+        if withheld := self.withheld(start.grants, start.context.code):
+            details["not_granted"] = list(withheld)
             action += f". It ran without {', '.join(withheld)}: "
             action += how_to_grant(self.skill.name, withheld)
         raise ToolExecutionError(message, details=details, suggested_action=action)

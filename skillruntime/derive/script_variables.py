@@ -1,0 +1,72 @@
+"""Which variables of the environment a script reads, and without which it cannot run.
+
+The source is parsed, never imported or run, and no other file is read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from skillruntime.derive.script_kind import script_kind
+
+__all__ = ["ScriptVariables", "script_variables"]
+
+SOURCE_LIMIT = 400_000
+"""Bytes of a script that is read; a longer one is data, or generated."""
+
+_MOST = 50
+_NODE = re.compile(r"\bprocess\.env(?:\.([A-Za-z_]\w*+)|\[[\"']([A-Za-z_]\w*+)[\"']\])")
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptVariables:
+    """The variables of the environment that a script names.
+
+    ``needed`` are those without which each run fails, ``read`` all others, which may
+    have a default or belong to some runs.
+    """
+
+    needed: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+
+
+# A script is asked for at the activation of its skill and twice at each call.
+@lru_cache(maxsize=256)
+def script_variables(source: bytes, path: str) -> ScriptVariables:
+    """Return the variables that *source*, the script at *path* in its skill, names; at
+    most 50.
+
+    >>> script_variables(b'import os\\nprint(os.environ["TOKEN"])', "scripts/a.py")
+    ScriptVariables(needed=('TOKEN',), read=())
+    >>> script_variables(b': "${OUT:?}"\\necho "$KEY"', "scripts/a.sh")
+    ScriptVariables(needed=('OUT',), read=('KEY',))
+    """
+    if len(source) > SOURCE_LIMIT:
+        return ScriptVariables()
+    text = source.decode("utf-8-sig", "replace")
+    try:
+        needed, read = _variables(text, script_kind(text, path))
+    except RecursionError:  # it is nested too deeply to be read
+        return ScriptVariables()
+    named = [name for name in needed if _NAME.fullmatch(name)]
+    others = [name for name in read if _NAME.fullmatch(name) and name not in needed]
+    return ScriptVariables(tuple(named[:_MOST]), tuple(others[:_MOST]))
+
+
+def _variables(text: str, kind: str) -> tuple[list[str], list[str]]:
+    # The readers of the other languages are not imported.
+    if kind == "python":
+        from skillruntime.derive.readers.python_variables import python_variables
+
+        return python_variables(text)
+    if kind == "shell":
+        from skillruntime.derive.readers.shell_variables import shell_variables
+
+        return shell_variables(text)
+    if kind == "node":
+        names = [one or other for one, other in _NODE.findall(text)]
+        return [], list(dict.fromkeys(names))
+    return [], []
