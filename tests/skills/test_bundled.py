@@ -220,7 +220,7 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
         (
             "pdf-processing/scripts/fill_form.py",
             "pypdf",
-            ["pdfplumber", "pdfminer", "matplotlib", "fontTools"],
+            ["pdfplumber", "pdfminer", "matplotlib"],
         ),
         ("pdf-processing/scripts/render.py", "pypdfium2", ["pdfplumber", "pdfminer"]),
         ("daily-news-digest/scripts/digest.py", "feedparser", ["requests", "numpy"]),

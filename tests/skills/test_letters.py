@@ -4,10 +4,13 @@ and what no font has is named.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pypdf import PdfReader
 
+from skillruntime import SkillRuntime, discover
 from tests.skills.conftest import SKILLS
 
 pytestmark = pytest.mark.processes
@@ -74,3 +77,28 @@ def test_the_answer_says_what_a_chart_could_not_write(data: Any) -> None:
     (note,) = answer["notes"]
     assert "[1] is '𒀀𒀁'" in note and "Łódź" not in note
     assert (data.workspace / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_letters_are_there_through_the_runtime_and_in_its_sandbox(
+    tmp_path: Path, form_pdf: bytes, trusted: bool
+) -> None:
+    """The font is found where the script may read the packages alone; a page is the
+    last one also as a number.
+    """
+    (tmp_path / "form.pdf").write_bytes(form_pdf)
+    catalog = discover(SKILLS, trusted=trusted, use_index=False)
+    runtime = SkillRuntime(catalog, workspace=tmp_path, approve=lambda *_: True)
+    fields = {"path": "form.pdf", "fields": {"name": "Łódź"}, "flatten": True}
+
+    filled = runtime.call_sync("pdf-processing/fill-form", fields)
+    drawn = runtime.call_sync(
+        "pdf-processing/render", {"path": "form-filled.pdf", "pages": -1}
+    )
+
+    assert filled.status.value == "success" and drawn.status.value == "success"
+    (page,) = PdfReader(tmp_path / "form-filled.pdf").pages
+    assert "Łódź" in page.extract_text()
+    (image,) = drawn.data["images"]
+    assert (image["page"], image["output_path"]) == (1, "form-filled-page-1.png")
+    assert (tmp_path / "form-filled-page-1.png").stat().st_size == image["bytes"]

@@ -264,51 +264,26 @@ def _grouped(selection: Selection, values: Named, arguments: dict[str, Any]) -> 
     """Return a row of figures for each group; comparisons see all groups, also those
     that ``where`` and ``limit_per_group`` leave out.
     """
-    table, scope, filters = selection.table, selection.scope, selection.rows
+    table, scope = selection.table, selection.scope
     groups = _parsed(scope, arguments, "group")
+    most = arguments.get("limit_per_group")
+    if most is not None and len(groups) < 2:
+        raise _no_groups()
     values = values or [("count()", parse("count()", scope, "/values"))]
     for index, (name, value) in enumerate(values):
         if not value.is_aggregate:
             message = f"{name!r} has many values in each group"
             action = f"Send a figure such as 'sum({name})', or put it into group."
             raise Failure("INVALID_INPUT", message, action, path=f"/values/{index}")
-    most = arguments.get("limit_per_group")
-    if most is not None and len(groups) < 2:
-        raise _no_groups()
-    keys = [f'"·g{index}"' for index in range(len(groups))]
-    keyed = "*"
-    for (_, group), key in zip(groups, keys, strict=True):
-        keyed += f", {group.sql} AS {key}"
-    source = f"(SELECT {keyed} FROM base WHERE {filters})"
-    if scope.is_joined:
-        # Numbers the repetitions of a row in its group; the figures of its file take
-        # the first alone.
-        over = [
-            f"row_number() OVER (PARTITION BY {', '.join([*keys, quoted])})"
-            for quoted in ('"·left"', '"·right"')
-        ]
-        right = f'CASE WHEN "·right" IS NOT NULL THEN {over[1]} END'
-        source = (
-            f'(SELECT *, {over[0]} AS "·once {LEFT}", {right} AS "·once {RIGHT}" FROM '
-            f"{source})"
-        )
-    by = f"GROUP BY {', '.join(keys)}" if keys else ""
-    shown = [
-        shown_sql(replace(group, sql=key))
-        for key, (_, group) in zip(keys, groups, strict=True)
-    ]
-    figures = [shown_sql(value) for _, value in values]
-    columns = ", ".join([selection.figures, *shown, *figures])
-    rows = table.rows(f"SELECT {columns} FROM {source} {by}")
-    (used,) = table.rows(f'SELECT count(DISTINCT "·left") FROM base WHERE {filters}')[0]
+    rows = table.rows(_group_query(selection, groups, values))
+    used = 'SELECT count(DISTINCT "·left") FROM base WHERE '
+    (count,) = table.rows(f"{used}{selection.rows}")[0]
     expressions = [expression for _, expression in (*groups, *values)]
-    result = Result(
-        [name for name, _ in (*groups, *values)], expressions, len(groups), [], used
-    )
-    result.rows = [
-        [_rounded(v, e) for v, e in zip(row[1:], expressions, strict=True)]
-        for row in rows
-    ]
+    names = [name for name, _ in (*groups, *values)]
+    result = Result(names, expressions, len(groups), [], count)
+    for row in rows:
+        pairs = zip(row[1:], expressions, strict=True)
+        result.rows.append([_rounded(value, of) for value, of in pairs])
     add_comparisons(result, arguments["add"])
     result.rows = [
         row for row, found in zip(result.rows, rows, strict=True) if found[0]
@@ -320,6 +295,35 @@ def _grouped(selection: Selection, values: Named, arguments: dict[str, Any]) -> 
     _note_values(table, expressions, result.notes)
     _note_case(table, [group for _, group in groups], result.notes)
     return result
+
+
+def _group_query(selection: Selection, groups: Named, values: Named) -> str:
+    """Return the SQL of a row for each group: whether the conditions on figures hold,
+    the groups, and the figures.
+    """
+    keys = [f'"·g{index}"' for index in range(len(groups))]
+    keyed = "*"
+    for (_, group), key in zip(groups, keys, strict=True):
+        keyed += f", {group.sql} AS {key}"
+    source = f"(SELECT {keyed} FROM base WHERE {selection.rows})"
+    if selection.scope.is_joined:
+        # Numbers the repetitions of a row in its group; the figures of its file take
+        # the first alone.
+        over = [
+            f"row_number() OVER (PARTITION BY {', '.join([*keys, quoted])})"
+            for quoted in ('"·left"', '"·right"')
+        ]
+        right = f'CASE WHEN "·right" IS NOT NULL THEN {over[1]} END'
+        source = (
+            f'(SELECT *, {over[0]} AS "·once {LEFT}", {right} AS "·once {RIGHT}" FROM '
+            f"{source})"
+        )
+    columns = [selection.figures]
+    for key, (_, group) in zip(keys, groups, strict=True):
+        columns.append(shown_sql(replace(group, sql=key)))
+    columns += [shown_sql(value) for _, value in values]
+    by = f"GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join(columns)} FROM {source} {by}"
 
 
 def _rounded(value: Any, expression: Expression) -> Any:

@@ -143,8 +143,8 @@ def _in_wide_font(widget: Any, stated: str, text: str) -> str:
     size = used[2]
     flags = int(widget.get_inherited("/Ff", 0) or 0)
     left, _, right, _ = (float(part) for part in widget["/Rect"])
-    room = abs(right - left) - MARGIN
-    if not flags & COMB and _width(text) * float(size) > room:
+    width = abs(right - left) - MARGIN
+    if not flags & COMB and _width(text) * float(size) > width:
         size = "0"
     return f"{stated[: used.start()]}{WIDE} {size} Tf{stated[used.end() :]}"
 
@@ -226,7 +226,7 @@ def _subset(text: str) -> bytes:
     from fontTools.ttLib import TTFont
 
     options = Options(hinting=False, layout_features=[], notdef_outline=True)
-    options.drop_tables += ["FFTM"]  # FontForge's own, which is no part of a font
+    options.drop_tables += ["FFTM"]  # FontForge's own table
     with TTFont(_font_file(), recalcTimestamp=False) as font:
         subsetter = Subsetter(options)
         subsetter.populate(text=text + " ")
