@@ -96,7 +96,7 @@ def test_letters_are_there_through_the_runtime_and_in_its_sandbox(
         "pdf-processing/render", {"path": "form-filled.pdf", "pages": -1}
     )
 
-    assert filled.status.value == "success" and drawn.status.value == "success"
+    assert (filled.status, drawn.status) == ("success", "success")
     (page,) = PdfReader(tmp_path / "form-filled.pdf").pages
     assert "Łódź" in page.extract_text()
     (image,) = drawn.data["images"]

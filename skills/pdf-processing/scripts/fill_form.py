@@ -16,6 +16,7 @@ object (its ``output``)::
 from __future__ import annotations
 
 import io
+import re
 import sys
 import unicodedata
 from pathlib import Path
@@ -37,6 +38,7 @@ from value_fonts import draw_values, missing_letters, needs_wide_font, widgets
 
 SKILL = Path(__file__).resolve().parents[1]
 
+CONTROLS = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")  # no font has a tab
 SWITCH = {
     "true": True,
     "yes": True,
@@ -321,13 +323,15 @@ def _label(field: FormField, value: Any) -> Any:
     choice stores another.
     """
     if field.kind == "choice" and isinstance(value, str):
-        return dict(field.choices).get(value, value)
+        value = dict(field.choices).get(value, value)
+    if field.kind in ("text", "choice") and isinstance(value, str):
+        return CONTROLS.sub(" ", value)
     return value
 
 
 def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
     """Store each value as ISO 32000-1 has it: a name for buttons (12.7.4.2.3), the
-    export value for choices.
+    export value for choices; and a text as it was sent.
     """
     for name, field in (writer.get_fields() or {}).items():
         if name not in stored or not field.indirect_reference:
@@ -336,7 +340,7 @@ def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
         node = field.indirect_reference.get_object()
         if field.get("/FT") == "/Btn":
             node[NameObject("/V")] = NameObject(value)
-        elif field.get("/FT") == "/Ch" and isinstance(value, str):
+        elif field.get("/FT") in ("/Ch", "/Tx") and isinstance(value, str):
             node[NameObject("/V")] = TextStringObject(value)
 
 

@@ -158,7 +158,7 @@ def _width(text: str) -> float:
         names, metrics = font.getBestCmap(), font["hmtx"].metrics
         units = font["head"].unitsPerEm
         lines = [
-            sum(metrics[names.get(ord(letter), "space")][0] for letter in line)
+            sum(metrics[names[ord(letter)]][0] for letter in line)
             for line in text.splitlines()
         ]
     return max(lines, default=0) / units
@@ -231,16 +231,9 @@ def _subset(text: str) -> bytes:
         subsetter = Subsetter(options)
         subsetter.populate(text=text + " ")
         subsetter.subset(font)
-        for letter in filter(_is_control, text):  # a tab is as wide as a space
-            for table in font["cmap"].tables:
-                table.cmap[ord(letter)] = "space"
         data = io.BytesIO()
         font.save(data)
     return data.getvalue()
-
-
-def _is_control(letter: str) -> bool:
-    return unicodedata.category(letter) == "Cc"
 
 
 def _to_unicode(glyphs: dict[int, int]) -> bytes:
