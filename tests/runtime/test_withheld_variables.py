@@ -87,6 +87,23 @@ def test_the_remedy_lets_the_script_run(
         assert token not in str(response.to_dict())
 
 
+@pytest.mark.processes
+def test_a_trusted_script_gets_what_is_not_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a shell; of an untrusted skill it is named."""
+    monkeypatch.setenv("REPORT_DIR", "/reports")
+    source = '#!/bin/bash\necho "${REPORT_DIR:?}${1:-}"\n'
+    trusted = runtime_of(tmp_path, source, trusted=True, path="run.sh")
+    untrusted = runtime_of(tmp_path, source, trusted=False, path="run.sh")
+
+    response = trusted.call_sync("own/run", {})
+
+    assert response.data == {"stdout": "/reports"}
+    assert (trusted.missing("own/run"), trusted.withheld("own/run")) == ((), ())
+    assert "REPORT_DIR" in untrusted.missing("own/run")[0].message
+
+
 def test_a_variable_that_the_host_lacks_too_is_left_to_the_script(
     tmp_path: Path,
 ) -> None:

@@ -18,6 +18,7 @@ from skillruntime.catalog.checks.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
 from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.schemas.secret_names import is_secret_name
 from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.derive.script_variables import script_variables
 from skillruntime.errors import (
@@ -44,9 +45,11 @@ __all__ = [
     "how_to_grant",
     "interpreter_from_lock",
     "missing_of",
+    "needed_variables",
     "read_head",
     "refuse_if_missing",
     "withheld_variables",
+    "without_grant",
 ]
 
 Source = Callable[[str], bytes]
@@ -108,7 +111,7 @@ def missing_of(
     """Return what the script of *contract* lacks on this machine; empty where it is
     ready, or there is no script.
 
-    What a trusted skill asks for needs no grant; a variable that only its script needs
+    What a trusted skill asks for needs no grant; a secret that only its script asks for
     does. *skill* is the name to type in a
     command.
     """
@@ -130,13 +133,11 @@ def missing_of(
     missing = [*_interpreter(script, source)]
     missing += _requirements(contract, is_trusted=is_trusted)
     asked = requirements_of(contract)
-    # The author of a contract knows better what is optional.
-    known = {*GIVEN_VARIABLES, *asked.optional}
-    found = script_variables(source, script).needed
-    needed = [name for name in found if name not in known]
+    needed = needed_variables(contract, source, script)
     if is_trusted:
-        # It gets what its contract asks for.
-        given = (*grants.environment, *asked.environment, *asked.optional)
+        # It gets what its contract asks for, and what needs no grant.
+        free = without_grant(needed)
+        given = (*grants.environment, *asked.environment, *asked.optional, *free)
         grants = replace(grants, environment=given)
         asked = Requirements()
     if script.endswith(".py"):
@@ -145,6 +146,23 @@ def missing_of(
         missing += _packages(script, source, read, skill)
     missing += _not_granted(asked, needed, grants, skill)
     return tuple(missing)
+
+
+def needed_variables(contract: Contract, source: bytes, script: str) -> tuple[str, ...]:
+    """Return the variables without which *script* cannot run, and which it does not get
+    as every script does.
+    """
+    # The author of a contract knows better what is optional.
+    known = {*GIVEN_VARIABLES, *requirements_of(contract).optional}
+    found = script_variables(source, script).needed
+    return tuple(name for name in found if name not in known)
+
+
+def without_grant(needed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of *needed* that the script of a trusted skill gets although no
+    contract names them: all that do not have the name of a secret.
+    """
+    return tuple(name for name in needed if not is_secret_name(name))
 
 
 def withheld_variables(

@@ -57,9 +57,11 @@ from skillruntime.runtime.scripts.readiness import (
     how_to_grant,
     interpreter_from_lock,
     missing_of,
+    needed_variables,
     read_head,
     refuse_if_missing,
     withheld_variables,
+    without_grant,
 )
 from skillruntime.runtime.scripts.result import (
     Printed,
@@ -159,17 +161,11 @@ class ScriptRunner:
         The contract names them as optional, or the script reads them. None stops a
         call.
         """
-        given = self._variables(grants | self.grants)
-        names = [*requirements_of(self.contract).optional]
-        names = [name for name in names if name in os.environ and name not in given]
-        script = posixpath.normpath(self._shown)
-        try:
-            source = self._source(code)(script)
-        except ResourceNotFoundError:
-            return tuple(names)
-        return tuple(
-            dict.fromkeys((*names, *withheld_variables(source, script, given)))
-        )
+        given = self._variables(grants | self.grants, code)
+        optional = requirements_of(self.contract).optional
+        named = [name for name in optional if name in os.environ and name not in given]
+        read = withheld_variables(self._script_text(code), self._shown, given)
+        return tuple(dict.fromkeys((*named, *read)))
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run the script once and return the JSON value that it printed.
@@ -261,7 +257,7 @@ class ScriptRunner:
             stdin,
             workspace,
             sandbox=await self._sandbox(context),
-            variables=self._variables(grants),
+            variables=self._variables(grants, context.code),
         )
 
     def _command(self, start: _Start) -> SandboxCommand:
@@ -395,14 +391,17 @@ class ScriptRunner:
 
         return await open_sandbox(self.sandbox)
 
-    def _variables(self, grants: Grants) -> tuple[str, ...]:
+    def _variables(self, grants: Grants, code: SkillCopy | None) -> tuple[str, ...]:
         """Return the variables that the script sees: a trusted skill gets what it asks
         for, another what is granted.
         """
         names = [*grants.environment, *self.environment]
         if self.skill.trusted:
             asked = requirements_of(self.contract)
-            names = [*asked.environment, *asked.optional, *names]
+            source = self._script_text(code)
+            needed = needed_variables(self.contract, source, self._shown)
+            free = without_grant(needed)
+            names = [*asked.environment, *asked.optional, *free, *names]
         # Those of the skill's directory are not the host's, and nothing secret.
         given = dict.fromkeys(name for name in names if name not in DIRECTORY_VARIABLES)
         return tuple(given)
@@ -427,6 +426,13 @@ class ScriptRunner:
         if code is None:
             return partial(read_head, str(self.skill.directory), self.skill.identity)
         return partial(read_head, str(code.directory), None)
+
+    def _script_text(self, code: SkillCopy | None) -> bytes:
+        """Return the bytes of the script; none where there is none any more."""
+        try:
+            return self._source(code)(posixpath.normpath(self._shown))
+        except ResourceNotFoundError:
+            return b""
 
     @property
     def _shown(self) -> str:
