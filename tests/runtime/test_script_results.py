@@ -289,6 +289,23 @@ def test_a_script_that_was_ended_shows_what_it_printed(
     assert "more than" in failure(flooded).message
 
 
+def test_the_error_of_node_is_quoted_and_not_its_version(
+    write_skill: WriteSkill,
+) -> None:
+    """Node ends its report with a line that says nothing of the fault."""
+    report = (
+        "run.js:1\n\nError: Cannot find module 'vega'\nRequire stack:\n- run.js\n"
+        "    at Module._load (node:internal/modules/cjs/loader:1140:15)\n\n"
+        "Node.js v20.20.2\n"
+    )
+
+    response = call(write_skill(f"import sys; sys.exit({report!r})"))
+
+    assert failure(response).message == (
+        "The script failed with exit code 1: Error: Cannot find module 'vega'"
+    )
+
+
 def test_the_exit_code_is_the_scripts_in_every_sandbox(
     write_skill: WriteSkill, trusted: bool
 ) -> None:

@@ -51,6 +51,10 @@ _MOST_LINES = 200
 """Lines at which a result is looked for: a script that logs more than this is reported
 without them.
 """
+# Node ends the report of an error that nothing caught with the error, its stack, an
+# empty line and its own version.
+_NODE_VERSION = re.compile(r"Node\.js v[\d.]+")
+_NODE_ERROR = re.compile(r"(?:[A-Z]\w*)?Error(?: \[\w+\])?: \S")
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
@@ -96,11 +100,17 @@ class Report(NamedTuple):
         return text
 
     def last_line(self) -> str:
-        """Return the last line of its stderr."""
+        """Return the last line of its stderr, where Node ends it the one that says what
+        was wrong.
+        """
         lines = self.text().splitlines()
         if not lines:
             return ""
-        return capped(lines[-1].strip(), _QUOTED_LINE)
+        last = lines[-1]
+        if _NODE_VERSION.fullmatch(last):
+            thrown = [line for line in lines if _NODE_ERROR.match(line)]
+            last = thrown[-1] if thrown else last
+        return capped(last.strip(), _QUOTED_LINE)
 
     def tail(self) -> str:
         """Return the last 2,000 characters of its stderr."""
