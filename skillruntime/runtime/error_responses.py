@@ -86,7 +86,7 @@ that the message names.
 """
 
 SILENT = "Tell the user that the skill failed and did not say why"
-"""The next step where there is no message that could be told."""
+"""The next step where the failure has no message."""
 
 _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
 _NEXT_STEPS = {
