@@ -34,9 +34,9 @@ class SkillToolset(BaseToolset):
     them.
 
     Each session of the kit is a conversation of its own. What a tool answers is the
-    envelope. *style* is that of `SkillTools`; *options* are those of ``BaseToolset``
-    (``tool_filter``, ``tool_name_prefix``). *images* says that the model takes images
-    in the answers of tools, as Gemini does since 3.
+    envelope. *style* and *files* are those of `SkillTools`; *options* are those of
+    ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``). *images* says that the
+    model takes images in the answers of tools, as Gemini does since 3.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class SkillToolset(BaseToolset):
         *,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
+        files: bool = True,
         images: bool = False,
         **options: Any,
     ) -> None:
@@ -53,6 +54,7 @@ class SkillToolset(BaseToolset):
         self._runtime = runtime
         self._style = style
         self._catalog_tokens = catalog_tokens
+        self._files = files
         # Definitions and the list of skills are the same for every session, so one
         # conversation serves them all.
         self._template = self._made()
@@ -118,6 +120,7 @@ class SkillToolset(BaseToolset):
             session=session,
             style=self._style,
             catalog_tokens=self._catalog_tokens,
+            files=self._files,
         )
 
 

@@ -78,10 +78,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     - The catalog is in the system message, within *catalog_tokens*, in *style*, with
       the skills of *pins* first.
     - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``,
-      ``call_skill``, ``read_skill_resource`` and ``search_skills``, so that a
-      provider's prompt cache keeps the whole prefix; a skill's schemas come with its
-      instructions. With ``"typed"`` each of its tools is offered, with its schema,
-      while the skill is active; that changes the tools whenever a skill is loaded.
+      ``call_skill``, ``read_skill_resource``, ``write_skill_input`` and
+      ``search_skills``, so that a provider's prompt cache keeps the whole prefix; a
+      skill's schemas come with its instructions. With ``"typed"`` each of its tools is
+      offered, with its schema, while the skill is active; that changes the tools
+      whenever a skill is loaded.
     - A skill is active once loaded, and among the *max_active* used last.
     - Each run sees skills that were added, changed or removed; so does a resumed
       thread.
@@ -93,7 +94,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
       takes them in tool messages.
     - *limits* and *model* are those of each conversation's `SkillSession`; see
       `session`. *workspace* is the directory of all conversations, or gives that of
-      each by its key; by default the runtime's.
+      each by its key; by default the runtime's. Without *files* there is no
+      ``write_skill_input``, with which the model writes inputs for skills.
     """
 
     state_schema = SkillState
@@ -111,6 +113,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         limits: TokenLimits | None = None,
         model: str = "gpt-4o",
         workspace: Workspaces | None = None,
+        files: bool = True,
     ) -> None:
         super().__init__()
         require_free_names(runtime)
@@ -127,6 +130,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
+        prompting.has_input_tool = files
         self._conversations = Conversations(
             runtime, prompting, workspace, limits=limits, model=model
         )
@@ -134,9 +138,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._max_active = max_active
         self._catches = catch_errors
         self._seen: set[str] = set()  # the host's tools
-        self._own = tuple(
-            dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill"))
-        )
+        own = dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill"))
+        if not files:
+            del own["write_skill_input"]
+        self._own = tuple(own)
         # LangChain reads `tools` once, at create_agent; each request then gets those of
         # its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)

@@ -218,8 +218,8 @@ def _options(tool_call_id: str | None, place: Place | None) -> CallOptions:
 
 
 class SkillToolkit(BaseToolkit):
-    """The tools for an agent: ``load_skill``, ``read_skill_resource``, and the callable
-    skills.
+    """The tools for an agent: ``load_skill``, ``read_skill_resource``,
+    ``write_skill_input`` unless *files* is false, and the callable skills.
 
     With ``style="typed"`` each callable skill is a tool of its own with its own schema,
     so every contract is read now; with ``style="generic"`` one ``call_skill`` calls any
@@ -237,6 +237,7 @@ class SkillToolkit(BaseToolkit):
     _session: SkillSession = PrivateAttr()
     _asked_style: ToolStyle | None = PrivateAttr()
     _catalog_tokens: int | None = PrivateAttr()
+    _files: bool = PrivateAttr()
     _takes_images: bool = PrivateAttr()
     _style: tuple[int, ToolStyle] | None = PrivateAttr(default=None)
     _tools: tuple[int, dict[str, BaseTool]] | None = PrivateAttr(default=None)
@@ -248,6 +249,7 @@ class SkillToolkit(BaseToolkit):
         session: SkillSession | None = None,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
+        files: bool = True,
         images: bool = False,
     ) -> None:
         super().__init__()
@@ -258,6 +260,7 @@ class SkillToolkit(BaseToolkit):
         self._session = session or runtime.session()
         self._asked_style = style
         self._catalog_tokens = catalog_tokens
+        self._files = files
         self._takes_images = images
 
     def __repr__(self) -> str:
@@ -363,7 +366,12 @@ class SkillToolkit(BaseToolkit):
         runtime = self._runtime
         rendered = self._session.fit_catalog(self._catalog_tokens)
         own, own_names, defined = tools_of_conversation(
-            runtime, self._session, self._style_now(), rendered, is_control_flow
+            runtime,
+            self._session,
+            self._style_now(),
+            rendered,
+            is_control_flow,
+            files=self._files,
         )
         images_from = self._session if self._takes_images else None
         content = functools.partial(to_blocks, session=images_from)

@@ -62,6 +62,7 @@ def to_server(
     name: str = "skillruntime",
     instructions: str | None = None,
     workspace: str | os.PathLike[str] | None = None,
+    files: bool = True,
 ) -> Server[Any]:
     """Return an MCP server of a runtime's skills: tools that can be called, and the
     skills' files to read.
@@ -73,6 +74,8 @@ def to_server(
     envelope. Of a catalog the runtime is made, with *workspace*, when a client first
     asks for more than the handshake. Without a workspace it is the client's root on
     standard input and output, where it offers exactly one, else a temporary directory.
+    Without *files* there is no ``write_skill_input``, with which the model writes
+    inputs for skills.
     """
     if not isinstance(source, SkillCatalog):
         # Of a catalog, it is imported only at its first use.
@@ -90,7 +93,7 @@ def to_server(
                 runtime = source
                 if isinstance(runtime, SkillCatalog):
                     runtime = SkillRuntime(runtime, workspace=workspace)
-                served.append(Served(runtime))
+                served.append(Served(runtime, files=files))
             return await getattr(served[0], method)(context, params)
 
         return handle
@@ -120,11 +123,12 @@ async def serve_stdio(
     source: SkillRuntime | SkillCatalog,
     *,
     workspace: str | os.PathLike[str] | None = None,
+    files: bool = True,
 ) -> None:
-    """Serve over standard input and output until the client closes them; *workspace* is
-    as in `to_server`.
+    """Serve over standard input and output until the client closes them; *workspace*
+    and *files* are as in `to_server`.
     """
-    server = to_server(source, workspace=workspace)
+    server = to_server(source, workspace=workspace, files=files)
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
@@ -135,9 +139,10 @@ async def serve_http(
     host: str = "127.0.0.1",
     port: int = 8400,
     workspace: str | os.PathLike[str] | None = None,
+    files: bool = True,
 ) -> None:
     """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; *workspace*
-    is as in `to_server`.
+    and *files* are as in `to_server`.
 
     The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer
     token is required if the environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an
@@ -161,7 +166,8 @@ async def serve_http(
             token = secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's
     # choice through.
-    app = to_server(source, workspace=workspace).streamable_http_app(host=host)
+    server = to_server(source, workspace=workspace, files=files)
+    app = server.streamable_http_app(host=host)
     checked = guarded(app, token=token, hosts={*LOCAL_HOSTS, host})
     # For the person who starts it.
     print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201

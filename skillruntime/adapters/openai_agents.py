@@ -46,7 +46,7 @@ class SkillToolset:
 
     The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool
     answers is the envelope, and images beside it, which the SDK leaves out for chat
-    completions. *style* is that of `SkillTools`. With *session*, whose key names the
+    completions. *style* and *files* are those of `SkillTools`. With *session*, whose key names the
     conversation, a call that is made again (a run is resumed, or its input is sent
     again) is the same execution of a remote skill.
     """
@@ -58,10 +58,15 @@ class SkillToolset:
         session: SkillSession | None = None,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
+        files: bool = True,
     ) -> None:
         self._is_one_conversation = session is not None
         self._skills = SkillTools(
-            runtime, session=session, style=style, catalog_tokens=catalog_tokens
+            runtime,
+            session=session,
+            style=style,
+            catalog_tokens=catalog_tokens,
+            files=files,
         )
         self.session = self._skills.session
         self.instructions = self._skills.system_prompt

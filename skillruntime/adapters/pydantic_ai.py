@@ -39,8 +39,9 @@ class SkillToolset(AbstractToolset[Any]):
 
     Each run of the agent is a conversation of its own, unless *session* is given. What
     a tool answers is the envelope, and images beside it; the part's ``metadata`` is the
-    `SkillResponse`. *style* is that of `SkillTools`. ``names`` is a capability for the
-    agent that puts tools' names right in what the model wrote, before approvals see it.
+    `SkillResponse`. *style* and *files* are those of `SkillTools`. ``names`` is a
+    capability for the agent that puts tools' names right in what the model wrote,
+    before approvals see it.
     """
 
     def __init__(
@@ -50,15 +51,21 @@ class SkillToolset(AbstractToolset[Any]):
         session: SkillSession | None = None,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
+        files: bool = True,
         id: str | None = None,  # noqa: A002  pydantic-ai's own name
     ) -> None:
         self._runtime = runtime
         self._session = session
         self._style = style
         self._catalog_tokens = catalog_tokens
+        self._files = files
         self._id = id
         self._skills = SkillTools(
-            runtime, session=session, style=style, catalog_tokens=catalog_tokens
+            runtime,
+            session=session,
+            style=style,
+            catalog_tokens=catalog_tokens,
+            files=files,
         )
         self.names: AbstractCapability[Any] = _Names(self._skills)
 
@@ -75,6 +82,7 @@ class SkillToolset(AbstractToolset[Any]):
             self._runtime,
             style=self._style,
             catalog_tokens=self._catalog_tokens,
+            files=self._files,
             id=self._id,
         )
 

@@ -220,8 +220,9 @@ class SkillTools:
 
     With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one
     ``call_skill`` calls any of them. By default it is typed up to 128 callables, as
-    many as every provider takes, and generic above, with a warning. ``contracts`` are
-    what can be called, by tool name.
+    many as every provider takes, and generic above, with a warning. Without *files*
+    there is no ``write_skill_input``, with which the model writes inputs for skills.
+    ``contracts`` are what can be called, by tool name.
     """
 
     def __init__(
@@ -231,6 +232,7 @@ class SkillTools:
         session: SkillSession | None = None,
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
+        files: bool = True,
     ) -> None:
         require_free_names(runtime)
         self.session = session or runtime.session()
@@ -239,7 +241,7 @@ class SkillTools:
         self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
         self._runtime = runtime
         self._own, own, contracts = tools_of_conversation(
-            runtime, self.session, style, rendered
+            runtime, self.session, style, rendered, files=files
         )
         self.contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)

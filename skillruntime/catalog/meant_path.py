@@ -61,6 +61,8 @@ def readings(written: str, roots: Collection[str] = ()) -> list[str]:
     paths: dict[str, None] = {}
     for text in texts:
         for form in (text, text.replace("\\", "/"), unquote(text)):
+            if ".." in form.split("/"):
+                continue
             for path in _without_roots(form, roots):
                 # On Linux and macOS a backslash may be a letter of a name.
                 relative = _relative(path)
@@ -114,15 +116,10 @@ def _without_roots(path: str, roots: Collection[str]) -> Iterable[str]:
 
 
 def _relative(path: str) -> str | None:
-    """Return *path* with one ``/`` between its parts; None where it is absolute or
-    leads upwards.
-    """
+    """Return *path* with one ``/`` between its parts; None where it is absolute."""
     if not _is_relative(path):
         return None
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        return None
-    return "/".join(parts)
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 def _is_relative(path: str) -> bool:

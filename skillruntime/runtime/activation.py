@@ -10,16 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.resources import Resource, decode_text
+from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visibility import (
-    framed,
-    hidden_characters,
-    listed_kinds,
-    visible_line,
-    without_tag,
-)
-from skillruntime.runtime.files.images import image_type
+from skillruntime.catalog.visibility import framed, visible_line, without_tag
+from skillruntime.runtime.file_listing import has_summary, listed_lines
 from skillruntime.runtime.skill_directory import SkillDirectory
 
 if TYPE_CHECKING:
@@ -32,7 +26,6 @@ __all__ = [
     "fingerprint",
     "identity_of",
     "render_activation",
-    "render_resource",
     "with_arguments",
     "with_directory",
     "within_tokens",
@@ -106,16 +99,24 @@ def render_activation(
             parts.append(f"Compatibility: {compatibility}")
     if active.directory is not None:
         parts += active.directory.lines()
-    if resources := active.resources():
-        parts.append("Files, read with the skill's name and this path:")
-        for resource in resources:
-            parts.append(f"- {resource.path} ({resource.bytes:,} bytes)")
+    resources = active.resources()
+    if resources:
+        parts.append(_FILES)
+        if has_summary(resources):
+            parts[-1] = _FILES_AND_DIRECTORIES
+        parts += listed_lines(resources)
     if active.contracts:
         parts.append("Callable:")
         parts += _callable_lines(active, to_tool_name, to_schema)
     frame, *rest = parts
     # What follows the frame must not look like another one.
     return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+
+
+_FILES = "Files, read with the skill's name and this path:"
+_FILES_AND_DIRECTORIES = (
+    "Files, read with the skill's name and this path; the path of a directory lists it:"
+)
 
 
 def _callable_lines(
@@ -225,47 +226,6 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
             break
         names.append(name)
     return names
-
-
-def render_resource(
-    skill: Skill, path: str, directory: SkillDirectory | None = None
-) -> str:
-    """Return a text file of *skill* as a model reads it: in a frame that it cannot
-    close or imitate, and with the paths of *directory*.
-
-    Hidden characters are removed; the frame then says which, and so does a warning in
-    the log. Of an image the text says what it is.
-
-    Raises:
-        ResourceNotFoundError: there is no such file in the skill, or it is not text.
-    """
-    data = skill.read_resource_bytes(path)
-    attributes = {"skill": skill.name, "path": path}
-    kind = image_type(data)
-    if kind is not None:
-        return framed("skill_resource", _IMAGE.format(kind, len(data)), **attributes)
-    written = decode_text(data, path)
-    if hidden := hidden_characters(written):
-        import logging
-
-        attributes["removed"] = listed_kinds(hidden)
-        log = logging.getLogger("skillruntime.runtime")
-        log.warning(
-            "%s/%s has %s; removed",
-            skill.name,
-            visible_line(path),
-            attributes["removed"],
-        )
-    if directory is not None:
-        written = directory.filled(written)
-    return framed("skill_resource", written.removesuffix("\n"), **attributes)
-
-
-_IMAGE = (
-    "An image ({}, {:,} bytes). Where the model takes images, it comes with this "
-    "answer unless it is too large; else pass its path to a tool that can read such "
-    "files."
-)
 
 
 def fingerprint(active: ActiveSkill) -> str:

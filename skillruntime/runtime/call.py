@@ -438,6 +438,10 @@ def _add_execution(metadata: dict[str, Any], prepared: Prepared) -> None:
     for file in _first(files):
         listed.append({**file, "path": _masked(file["path"], secrets)})
     metadata["files"] = listed
+    # Of what was seen here only: a remote skill may say anything in its metadata.
+    if prepared.request.conversation_state is not None:
+        paths = [file["path"] for file in listed]
+        prepared.request.conversation_state.note_files(paths)
     if len(listed) < len(files):
         metadata.setdefault("warnings", []).append(
             f"The call changed {len(files):,} files in the workspace; the first "

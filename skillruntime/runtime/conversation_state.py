@@ -11,7 +11,7 @@ import dataclasses
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -79,6 +79,7 @@ class ConversationState:
         self._counter: threading.Thread | None = None
         self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
+        self._files: dict[str, None] = {}
         self._refusals = Refusals()
 
     @property
@@ -136,6 +137,18 @@ class ConversationState:
             for name in list(self._active):
                 if name not in shown:
                     del self._active[name]
+
+    @property
+    def files(self) -> Collection[str]:
+        """The paths in the workspace of the files that skills of the conversation made
+        and that its model wrote; it may read no other file there.
+        """
+        return tuple(self._files)
+
+    def note_files(self, paths: Iterable[str]) -> None:
+        """Note that the files at *paths* of the workspace are the conversation's."""
+        with self.lock:
+            self._files.update(dict.fromkeys(paths))
 
     # What was spent
 

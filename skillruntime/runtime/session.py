@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, Unpack
 
@@ -17,6 +18,7 @@ from skillruntime.errors import (
     AccessDeniedError,
     ResourceNotFoundError,
     SkillError,
+    SkillNotFoundError,
     SkillRuntimeError,
     TokenLimitError,
 )
@@ -24,7 +26,6 @@ from skillruntime.runtime.activation import (
     ActiveSkill,
     fingerprint,
     render_activation,
-    render_resource,
     with_arguments,
     with_directory,
 )
@@ -33,7 +34,15 @@ from skillruntime.runtime.call_path import CallPath
 from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.conversation_state import ConversationState
 from skillruntime.runtime.files.images import Image, image_type
+from skillruntime.runtime.files.skill_files import write_input
 from skillruntime.runtime.files.workspace import Workspace
+from skillruntime.runtime.shown_files import (
+    ShownFile,
+    find_made,
+    show_directory,
+    show_made,
+    show_resource,
+)
 from skillruntime.runtime.skill_directory import SkillDirectory, shown_directory
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 
@@ -260,24 +269,52 @@ class SkillSession:
         """
         self.state.resume(shown)
 
-    def read_resource(
-        self, name: str, path: str, *, directory: SkillDirectory | None = None
-    ) -> str:
-        """Return one of the skill's text files as a model reads it, in a
+    def read_resource(self, name: str, path: str) -> str:
+        """Return a file of the skill *name* as a model reads it, in a
         ``<skill_resource>`` frame; or its first page.
 
-        `Skill.read_resource` returns the text alone. *directory* is what the
-        model is shown of the skill's place, by default that of `directory_of`.
+        *path* may be written as `Skill.find_resource` takes it. That of a directory
+        gives the list of its files; a file that is not text is copied to
+        ``skill-files/NAME/PATH`` of the workspace. Files that the skills of this
+        conversation made, or that `write_input` wrote, are read by their path in the
+        workspace, whatever the *name*. `Skill.read_resource` returns the text of a
+        skill's file alone.
 
         Raises:
             SkillNotFoundError: no such skill.
-            ResourceNotFoundError: the skill has no such text file; the closest paths
-                are in its suggested action.
+            ResourceNotFoundError: there is no such file; the closest paths are in its
+                suggested action.
             TokenLimitError: it does not fit what may still be spent.
         """
+        return self.show_file(name, path).text
+
+    def show_file(
+        self, name: str, path: str, *, called_in: SkillSession | None = None
+    ) -> ShownFile:
+        """Return what `read_resource` does, and for `images` where it is, if it is an
+        image.
+
+        *called_in* is the session in which the skills are called, if it is another one:
+        the files are those of its workspace.
+        """
         with self._noted(Operation.READ, name, path):
-            text = self._resource(name, path, directory or self.directory_of(name))
-            return self.state.admit(Tier.RESOURCE, f"{name}/{path}", text)
+            shown = (called_in or self)._file(name, path)
+            text = self.state.admit(Tier.RESOURCE, f"{name}/{path}", shown.text)
+            return replace(shown, text=text)
+
+    def write_input(self, path: str, text: str, *, overwrite: bool = False) -> str:
+        """Write *text* as an input for skills to *path* below ``skill-files`` of the
+        workspace; return its path there.
+
+        Raises:
+            SkillInputError: *path* leads elsewhere, has a part with a dot at its
+                beginning, or is taken and not to be overwritten; or *text* has more
+                than 1 MB.
+            ToolExecutionError: it cannot be written.
+        """
+        written = write_input(self.workspace, path, text, overwrite=overwrite)
+        self.state.note_files([written])
+        return written
 
     def images(self, response: SkillResponse) -> list[Image]:
         """Return the images that go with *response* to a model that takes images: those
@@ -378,14 +415,37 @@ class SkillSession:
         record = record_of(operation, name, began, path=path, session_id=self.id)
         notify(self._calls.observers, record)
 
-    def _resource(self, name: str, path: str, directory: SkillDirectory | None) -> str:
-        active = self._calls.callables.open_skill(name)
-        if active.skill is None:
+    def _file(self, name: str, path: str) -> ShownFile:
+        """Return the file that is meant: one of the skill, or one that this
+        conversation knows. An exact path comes before any other.
+        """
+        made = self.state.files
+        try:
+            skill = self._calls.callables.open_skill(name).skill
+        except SkillNotFoundError:
+            written = find_made(self.workspace, path, made)
+            if written is None:
+                raise
+            return show_made(self.workspace, written)
+        found = None
+        if skill is not None:
+            found = skill.find_resource(path)
+        if skill is not None and found is not None:
+            if found == path or path not in made:
+                directory = self.directory_of(name)
+                return show_resource(skill, found, self.workspace, directory)
+        written = find_made(self.workspace, path, made)
+        if written is not None:
+            return show_made(self.workspace, written)
+        if skill is None:
             raise ResourceNotFoundError(
                 f"The skill {name!r} is a function and has no files",
                 suggested_action=f"Load it with load_skill, or call {name!r}",
             )
-        return render_resource(active.skill, path, directory)
+        below = skill.find_resource_directory(path)
+        if below is not None:
+            return show_directory(skill, below)
+        return show_resource(skill, path, self.workspace, None)  # which says why not
 
     def _image_files(
         self, metadata: Mapping[str, Any]
@@ -396,6 +456,9 @@ class SkillSession:
                 yield file["path"], partial(read_bytes, str(self.workspace.directory))
         own = metadata.get("resource")
         if own is None:
+            return
+        if "skill" not in own:
+            yield own["path"], partial(read_bytes, str(self.workspace.directory))
             return
         skill = self._calls.callables.open_skill(own["skill"]).skill
         if skill is not None:

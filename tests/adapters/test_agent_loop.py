@@ -81,6 +81,7 @@ def test_the_model_is_sent_the_catalog_the_schemas_and_the_envelopes(
     assert {tool.name for tool in model.tools} == {
         "load_skill",
         "read_skill_resource",
+        "write_skill_input",
         "counting",
     }
     assert (

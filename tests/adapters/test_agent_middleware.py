@@ -162,8 +162,9 @@ def test_a_skill_is_listed_loaded_offered_and_called(
     system = agent.model.received[0][0].text
     assert system.startswith("Be brief.\n\n")
     assert "- counting: Counts letters." in system
-    assert agent.model.offered[0] == ["load_skill", "read_skill_resource"]
-    assert agent.model.offered[1] == ["load_skill", "read_skill_resource", "counting"]
+    own = ["load_skill", "read_skill_resource", "write_skill_input"]
+    assert agent.model.offered[0] == own
+    assert agent.model.offered[1] == [*own, "counting"]
     assert BODY in loaded.content
     assert json.loads(called.content)["data"] == {"letters": 3}
 
@@ -182,7 +183,7 @@ def test_the_beginning_of_a_request_stays_as_it_was(counting: SkillCatalog) -> N
         == agent.model.received[1][0]
         == agent.model.received[2][0]
     )
-    assert agent.model.offered[1][:2] == agent.model.offered[0]
+    assert agent.model.offered[1][:3] == agent.model.offered[0]
 
 
 def test_a_tool_of_a_skill_that_is_not_loaded_is_answered_not_run(
@@ -636,7 +637,11 @@ def test_the_toolkits_tools_beside_the_middleware_do_no_harm(
     _, called = agent.answers()
 
     assert json.loads(called.content)["data"] == {"letters": 2}
-    assert sorted(agent.model.offered[0]) == ["load_skill", "read_skill_resource"]
+    assert sorted(agent.model.offered[0]) == [
+        "load_skill",
+        "read_skill_resource",
+        "write_skill_input",
+    ]
 
 
 @pytest.mark.processes

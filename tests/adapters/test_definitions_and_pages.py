@@ -49,7 +49,13 @@ def greedy(tmp_path: Path) -> SkillRuntime:
 
 def tokens_of(definitions: Any) -> int:
     """Return the tokens of the definitions of the skill's tools."""
-    own = ("load_skill", "call_skill", "read_skill_resource", "search_skills")
+    own = (
+        "load_skill",
+        "call_skill",
+        "read_skill_resource",
+        "write_skill_input",
+        "search_skills",
+    )
     return sum(
         count(json.dumps(each)).tokens
         for each in definitions
@@ -127,7 +133,7 @@ def test_the_limit_of_definitions_can_be_set(greedy: SkillRuntime) -> None:
     """With None there is not any."""
     greedy.definition_tokens = None
 
-    assert len(SkillTools(greedy, style="typed").to_anthropic()) == 32
+    assert len(SkillTools(greedy, style="typed").to_anthropic()) == 33
 
 
 def test_a_long_result_is_shown_by_page_and_kept_whole() -> None:

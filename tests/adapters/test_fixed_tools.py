@@ -26,7 +26,13 @@ from skillruntime.testing import ScriptedChatModel, call_message
 
 Mode = Literal["fixed", "typed"]
 MODES = pytest.mark.parametrize("mode", ["fixed", "typed"])
-NAMES = ["load_skill", "call_skill", "read_skill_resource", "search_skills"]
+NAMES = [
+    "load_skill",
+    "call_skill",
+    "read_skill_resource",
+    "write_skill_input",
+    "search_skills",
+]
 
 
 class Recording(ScriptedChatModel):
@@ -129,7 +135,8 @@ def test_a_function_is_offered_from_the_start_where_tools_are_typed() -> None:
         SkillRuntime(functions=[add]), call_message(("add", {"a": 2})), mode="typed"
     )
 
-    assert model.offered[0] == ["shout", "load_skill", "read_skill_resource", "add"]
+    own = ["load_skill", "read_skill_resource", "write_skill_input"]
+    assert model.offered[0] == ["shout", *own, "add"]
     assert json.loads(answers(messages)[0].text)["data"] == 3
 
 

@@ -178,7 +178,11 @@ def test_a_callable_skill_is_a_tool_that_answers(
 
     async def steps(client: Client) -> Any:
         *own, tool = (await client.list_tools()).tools
-        assert [each.name for each in own] == ["load_skill", "read_skill_resource"]
+        assert [each.name for each in own] == [
+            "load_skill",
+            "read_skill_resource",
+            "write_skill_input",
+        ]
         good = await client.call_tool("counting", {"TEXT": "abc"})
         bad = await client.call_tool("counting", {"words": 1})
         return tool, good, bad
@@ -455,7 +459,12 @@ def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> 
 
     names, good, bad = anyio.run(in_memory, counting, steps)
 
-    assert names == ["acme/load_skill", "acme/read_skill_resource", "acme/counting"]
+    assert names == [
+        "acme/load_skill",
+        "acme/read_skill_resource",
+        "acme/write_skill_input",
+        "acme/counting",
+    ]
     assert good.data == {"letters": 3}
     assert good.metadata["repairs"]
     assert [error.code for error in bad.errors] == ["MISSING_REQUIRED_PARAM"]

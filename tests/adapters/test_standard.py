@@ -20,6 +20,7 @@ pytestmark = pytest.mark.processes
 EXAMPLES: dict[str, dict[str, Any]] = {
     "load_skill": {"name": "code-review"},
     "read_skill_resource": {"name": "pdf-processing", "path": "references/forms.md"},
+    "write_skill_input": {"path": "in.csv", "text": "a,b", "overwrite": True},
     "call_skill": {
         "name": "pdf-processing/extract",
         "arguments": {"path": "missing.pdf"},
@@ -31,6 +32,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "pdf-processing__extract": {"path": "missing.pdf"},
     "pdf-processing__fill-form": {"path": "form.pdf", "fields": {"name": "Ada"}},
     "pdf-processing__merge": {"paths": ["a.pdf", "b.pdf"]},
+    "pdf-processing__render": {"path": "missing.pdf"},
     "search_skills": {"query": "pdf"},
     "multiply": {"a": 2, "b": 3},
 }

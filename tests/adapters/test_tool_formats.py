@@ -145,6 +145,7 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     assert list(generic.contracts) == [
         "load_skill",
         "read_skill_resource",
+        "write_skill_input",
         "call_skill",
     ]
     assert generic.call_sync(

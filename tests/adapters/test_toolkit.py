@@ -52,14 +52,16 @@ def test_every_callable_of_the_bundled_skills_is_a_tool(bundled: SkillCatalog) -
         "pdf-processing__extract",
         "pdf-processing__fill-form",
         "pdf-processing__merge",
+        "pdf-processing__render",
         "read_skill_resource",
+        "write_skill_input",
     ]
 
 
 def test_the_generic_set_is_fixed_and_reads_no_contract(
     bundled: SkillCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many skills there are: three tools, and nothing read before it is
+    """However many skills there are: four tools, and nothing read before it is
     called.
     """
     monkeypatch.setattr(SkillCatalog, "activate", None)
@@ -68,6 +70,7 @@ def test_the_generic_set_is_fixed_and_reads_no_contract(
         "call_skill",
         "load_skill",
         "read_skill_resource",
+        "write_skill_input",
     ]
 
 
@@ -409,9 +412,14 @@ def test_more_callables_than_providers_take_are_called_through_one_tool(
         generic = names_of(make(with_functions(129)))
     typed = names_of(make(with_functions(129), style="typed"))
 
-    assert len(names_of(few)) == 130
-    assert generic == ["load_skill", "read_skill_resource", "call_skill"]
-    assert len(typed) == 131
+    assert len(names_of(few)) == 131
+    assert generic == [
+        "load_skill",
+        "read_skill_resource",
+        "write_skill_input",
+        "call_skill",
+    ]
+    assert len(typed) == 132
 
 
 def names_of(skills: Any) -> list[str]:
@@ -438,14 +446,15 @@ def test_tools_are_kept_while_what_can_be_called_is_the_same(
         lambda given: 1
     )
     assert [tool.name for tool in toolkit.get_tools()] == [
-        *(t.name for t in first[:2]),
+        *(t.name for t in first[:3]),
         "added",
-        first[2].name,
+        first[3].name,
     ]
     runtime.catalog = SkillCatalog()
     assert [tool.name for tool in toolkit.get_tools()] == [
         "load_skill",
         "read_skill_resource",
+        "write_skill_input",
         "added",
     ]
 

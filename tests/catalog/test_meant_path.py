@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime import discover
+from skillruntime.catalog import Skill
 from skillruntime.catalog.meant_path import meant_path, readings
-from skillruntime.catalog.skill import Skill
 from skillruntime.errors import ResourceNotFoundError
 
 DOCUMENT = "---\nname: pdf\ndescription: Reads PDF files. Use for them.\n---\nBody.\n"
@@ -103,6 +103,7 @@ def test_an_absolute_path_inside_the_skill_is_taken(
         "../secret.md",
         "../skills/pdf/../../secret.md",
         "references/../forms.md",
+        "../pdf/forms.md",
         "/forms.md",
         "/elsewhere/pdf/forms.md",
         "~/pdf/forms.md",

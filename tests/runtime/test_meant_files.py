@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.runtime.files.workspace import Workspace
 from tests import needs
 
 SCHEMA = {
@@ -20,14 +19,19 @@ SCHEMA = {
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     (directory / "Data").mkdir(parents=True)
     for path in ("report.csv", "Data/sales 2026.csv", "Data/Übersicht.csv"):
         (directory / path).write_text(path)
     (tmp_path / "secret.csv").write_text("secret")
     (directory / "link.csv").symlink_to(tmp_path / "secret.csv")
-    return Workspace(directory)
+    return directory
+
+
+def find(workspace: Path, written: str) -> Path | None:
+    """Return what *written* means in *workspace*."""
+    return SkillRuntime(workspace=workspace).session().workspace.find(written)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +55,12 @@ def workspace(tmp_path: Path) -> Workspace:
     ],
 )
 def test_a_file_that_is_there_is_found(
-    workspace: Workspace, written: str, path: str
+    workspace: Path, written: str, path: str
 ) -> None:
     """The same rule as for the files of a skill."""
-    found = workspace.find(written.replace("{}", str(workspace.directory)))
+    found = find(workspace, written.replace("{}", str(workspace)))
 
-    assert found == workspace.directory / path
+    assert found == workspace / path
 
 
 @pytest.mark.parametrize(
@@ -70,12 +74,12 @@ def test_a_file_that_is_there_is_found(
     ],
 )
 def test_a_new_file_has_no_quotes_and_no_scheme(
-    workspace: Workspace, written: str, path: str
+    workspace: Path, written: str, path: str
 ) -> None:
     """Everything else of its name stays."""
-    found = workspace.find(written.replace("{}", str(workspace.directory)))
+    found = find(workspace, written.replace("{}", str(workspace)))
 
-    assert found == workspace.directory / path
+    assert found == workspace / path
 
 
 @pytest.mark.parametrize(
@@ -88,22 +92,22 @@ def test_a_new_file_has_no_quotes_and_no_scheme(
         "file:///etc/passwd",
     ],
 )
-def test_what_lies_outside_is_refused(workspace: Workspace, written: str) -> None:
+def test_what_lies_outside_is_refused(workspace: Path, written: str) -> None:
     """However it is written."""
-    assert workspace.find(written) is None
+    assert find(workspace, written) is None
 
 
-def test_two_files_that_can_be_meant_are_a_new_one(workspace: Workspace) -> None:
+def test_two_files_that_can_be_meant_are_a_new_one(workspace: Path) -> None:
     """An exact path still means itself."""
-    (workspace.directory / "Report.csv").write_text("other")
+    (workspace / "Report.csv").write_text("other")
 
-    assert workspace.find("REPORT.csv") == workspace.directory / "REPORT.csv"
-    assert workspace.find("report.csv") == workspace.directory / "report.csv"
+    assert find(workspace, "REPORT.csv") == workspace / "REPORT.csv"
+    assert find(workspace, "report.csv") == workspace / "report.csv"
 
 
-def test_a_path_parameter_is_read_by_this_rule(workspace: Workspace) -> None:
+def test_a_path_parameter_is_read_by_this_rule(workspace: Path) -> None:
     """The function receives the path of the file that is there."""
-    runtime = SkillRuntime(workspace=workspace.directory)
+    runtime = SkillRuntime(workspace=workspace)
 
     @runtime.implements("size", contract={"input": SCHEMA})
     def size(arguments: dict[str, str]) -> str:
@@ -116,7 +120,7 @@ def test_a_path_parameter_is_read_by_this_rule(workspace: Workspace) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_script_gets_the_file_that_is_meant(
-    workspace: Workspace, tmp_path: Path, trusted: bool
+    workspace: Path, tmp_path: Path, trusted: bool
 ) -> None:
     """An untrusted one a copy of it, under its own name."""
     directory = tmp_path / "skills" / "reader"
@@ -133,7 +137,7 @@ def test_a_script_gets_the_file_that_is_meant(
     runtime = SkillRuntime(
         discover(directory.parent, trusted=trusted),
         approve=lambda request: True,
-        workspace=workspace.directory,
+        workspace=workspace,
     )
 
     response = runtime.call_sync("reader", {"file": "`DATA\\Sales 2026.csv`"})

@@ -24,6 +24,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     conversation_runtime,
     definable,
     fits,
+    may_call,
     skills_prompt,
 )
 from skillruntime.adapters.tools.known_names import OWN_TOOLS, is_hidden, put_right
@@ -55,6 +56,8 @@ class Prompting:
         self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]
     ) -> None:
         self.tool_list = tool_list
+        self.has_input_tool = True
+        """Whether the model is offered ``write_skill_input``."""
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
 
@@ -84,6 +87,7 @@ class Conversation:
         self.session = session
         self.takes_images = False
         self._needs_search = False
+        self._needs_input = False
         self._runtime = runtime
         self._prompting = prompting
         self._tool_list = prompting.tool_list
@@ -143,12 +147,10 @@ class Conversation:
             return set()
         # A fixed list stays the same to the byte, so search_skills is in it even if the
         # whole catalog is shown.
-        if self._tool_list is not TYPED:
-            return {*OWN_TOOLS}
-        optional = {
-            "search_skills": self._needs_search,
-            "call_skill": self._is_any_left_out,
-        }
+        optional = {"write_skill_input": self._needs_input}
+        if self._tool_list is TYPED:
+            optional["search_skills"] = self._needs_search
+            optional["call_skill"] = self._is_any_left_out
         return {name for name in OWN_TOOLS if optional.get(name, True)}
 
     def typed_tools(self, name: str) -> list[SkillTool]:
@@ -298,6 +300,9 @@ class Conversation:
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
+            self._needs_input = self._prompting.has_input_tool and may_call(
+                self._runtime
+            )
             own = conversation_runtime(
                 self._runtime,
                 self.session,

@@ -55,7 +55,7 @@ from skillruntime.runtime.activation import (
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-_OWN = ("load_skill", "read_skill_resource")
+_OWN = ("load_skill", "read_skill_resource", "write_skill_input")
 _KEPT = 256  # sessions of clients over HTTP; beyond that the oldest is closed
 _FILES = "workspace:///"  # the addresses of files in a client's workspace
 
@@ -78,8 +78,9 @@ class GetSkillResult(types.CacheableResult):
 class Served:
     """The handlers of one server."""
 
-    def __init__(self, runtime: SkillRuntime) -> None:
+    def __init__(self, runtime: SkillRuntime, *, files: bool = True) -> None:
         self._runtime = runtime
+        self._files = files
         self._known: dict[str, str] = {}
         # The rest of long results, by handles that no other client can guess.
         self._pages = runtime.session(tell_directories=False)
@@ -116,7 +117,9 @@ class Served:
     async def list_tools(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        definitions = await anyio.to_thread.run_sync(self._definitions)
+        definitions = await anyio.to_thread.run_sync(
+            self._definitions, self._keeps_files(context)
+        )
         return types.ListToolsResult(
             tools=[types.Tool.model_validate(each) for each in definitions]
         )
@@ -130,7 +133,8 @@ class Served:
             tools = self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
         session = await self._session(context)
-        if tool.name in (*self._own_names(), "call_skill"):
+        own_names = self._own_names(self._keeps_files(context))
+        if tool.name in (*own_names, "call_skill"):
             own = conversation_runtime(
                 self._runtime,
                 self._pages,
@@ -286,11 +290,11 @@ class Served:
             raise _unknown(params.uri)
         return GetSkillResult(skill=entry)
 
-    def _definitions(self) -> list[dict[str, Any]]:
+    def _definitions(self, keeps_files: bool) -> list[dict[str, Any]]:
         """Return the definitions of all tools; this reads every contract."""
         tools = self._tools()
         contracts = definable(self._runtime, tools.values())
-        names = [*self._own_names()]
+        names = [*self._own_names(keeps_files)]
         if len(contracts) < len(tools):
             names.append("call_skill")
         definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
@@ -308,15 +312,28 @@ class Served:
         self._known = mcp_names(visible_callables(self._runtime))
         return self._known
 
-    def _own_names(self) -> tuple[str, ...]:
+    def _keeps_files(self, context: Any) -> bool:
+        """Return whether a file that the client writes is there at its next call: over
+        HTTP a client without a session identifier has no workspace of its own.
+        """
+        request = context.request
+        if request is None or self._runtime.has_workspace:
+            return True
+        return request.headers.get("mcp-session-id") is not None
+
+    def _own_names(self, keeps_files: bool) -> list[str]:
         """Return the server's own tools; where all skills are functions, there is
         nothing to load.
         """
+        names: list[str] = []
         if len(self._visible()):
-            return _OWN
-        if self._known:
-            return _OWN[1:]
-        return ()
+            names = [*_OWN]
+        elif self._known:
+            names = [*_OWN[1:]]
+        is_offered = self._files and keeps_files and bool(self._known)
+        if "write_skill_input" in names and not is_offered:
+            names.remove("write_skill_input")
+        return names
 
     def _rendered(
         self, session: SkillSession, name: str, arguments: str | None = None

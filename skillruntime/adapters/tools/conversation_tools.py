@@ -2,7 +2,8 @@
 are repaired too.
 
 ``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut),
-``call_skill``, and, where the catalog does not fit its budget, ``search_skills``.
+``write_skill_input``, ``call_skill``, and, where the catalog does not fit its budget,
+``search_skills``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from skillruntime.adapters.tools.known_names import (
 from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
-from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.search.closest_names import nearest_names
 from skillruntime.catalog.visibility import (
     escaped,
@@ -86,7 +87,7 @@ _ON_FAILURE = (
 )
 
 TYPED = ToolList(
-    ("load_skill", "read_skill_resource"),
+    ("load_skill", "read_skill_resource", "write_skill_input"),
     "You have skills. Before you use one, load it with load_skill and follow its "
     f"instructions; its tools are offered then. {_ON_FAILURE}",
     to_tool_name,
@@ -94,7 +95,13 @@ TYPED = ToolList(
 )
 
 FIXED = ToolList(
-    ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
+    (
+        "load_skill",
+        "call_skill",
+        "read_skill_resource",
+        "write_skill_input",
+        "search_skills",
+    ),
     "You have skills. Before you use one, load it with load_skill and follow its "
     f"instructions. Call what they list as callable with call_skill. {_ON_FAILURE}",
     str,
@@ -165,6 +172,16 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
         if name not in OWN_TOOLS and not is_hidden(runtime, name):
             names.append(name)
     return names
+
+
+def may_call(runtime: SkillRuntime) -> bool:
+    """Return whether anything can be called, as far as directories show: no contract is
+    read for it.
+    """
+    if runtime.function_skills():
+        return True
+    shown = runtime.catalog.for_model().values()
+    return any(may_have_callables(str(metadata.directory)) for metadata in shown)
 
 
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
@@ -350,13 +367,20 @@ def conversation_runtime(
         name = _skill_name(runtime, arguments["name"])
         # The files of a workspace, and the places that are shown, are those of the
         # session in which skills are called.
-        directory = (calls_in or session).directory_of(name)
-        text = session.read_resource(name, path, directory=directory)
-        if media_type(path).startswith("image/"):
-            # For `SkillSession.images`, which looks whether it is one.
-            metadata = {"resource": {"skill": name, "path": path}}
-            return SkillResponse("success", text, metadata=metadata)
-        return SkillResponse("success", text)
+        shown = session.show_file(name, path, called_in=calls_in)
+        if shown.image is None:
+            return SkillResponse("success", shown.text)
+        # For `SkillSession.images`, which looks whether it is one.
+        metadata = {"resource": dict(shown.image)}
+        return SkillResponse("success", shown.text, metadata=metadata)
+
+    @own.implements("write_skill_input", contract=WRITE_INPUT)
+    def write_skill_input(arguments: dict[str, Any]) -> dict[str, Any]:
+        text = arguments["text"]
+        path = (calls_in or session).write_input(
+            arguments["path"], text, overwrite=arguments.get("overwrite", False)
+        )
+        return {"path": path, "bytes": len(text.encode())}
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
@@ -409,9 +433,13 @@ def tools_of_conversation(
     style: ToolStyle,
     rendered: Rendered,
     let_through: Callable[[Exception], bool] | None = None,
+    *,
+    files: bool = True,
 ) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
     """Return the conversation's own tools, the names of those it needs, and the
     contracts that are tools themselves.
+
+    Without *files*, the model does not write inputs.
 
     Raises:
         ValueError: two callables would share a tool name.
@@ -430,6 +458,8 @@ def tools_of_conversation(
     tool_names([*callables, *OWN_TOOLS])
     contracts = definable(runtime, callables)
     names = ["load_skill", "read_skill_resource"]
+    if files and may_call(runtime):
+        names.append("write_skill_input")
     if not fits(rendered):
         names.append("search_skills")
     if style == "generic" or len(contracts) < len(callables):
@@ -504,9 +534,10 @@ def _require_visible(runtime: SkillRuntime, name: str) -> None:
 def _contract(
     name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]
 ) -> Contract:
-    # Hosts run read-only tools without asking; what call_skill does, the skill decides.
+    # Hosts run read-only tools without asking; what call_skill does, the skill decides,
+    # and the tools of files write into the workspace.
     annotations = {}
-    if name != "call_skill":
+    if name in ("load_skill", "search_skills"):
         annotations = {"annotations": {"read_only": True}}
     schema = {
         "type": "object",
@@ -539,8 +570,9 @@ LOAD_SKILL = _contract(
 )
 READ_RESOURCE = _contract(
     "read_skill_resource",
-    "Read one text file of a skill, by the path that load_skill listed, or the rest "
-    "of a text that was cut.",
+    "Read a file of a skill by the path that load_skill listed, a file that a skill "
+    "made, or the rest of a text that was cut. What is not text is copied to "
+    "skill-files/.",
     ["name", "path"],
     name=_NAME,
     path={
@@ -548,6 +580,14 @@ READ_RESOURCE = _contract(
         "minLength": 1,
         "description": "Such as 'references/FORMS.md'",
     },
+)
+WRITE_INPUT = _contract(
+    "write_skill_input",
+    "Write a file below skill-files/ as an input for skills.",
+    ["path", "text"],
+    path={"type": "string"},
+    text={"type": "string"},
+    overwrite={"type": "boolean"},
 )
 _SEARCH = _contract(
     "search_skills",

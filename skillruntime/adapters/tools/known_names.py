@@ -22,7 +22,13 @@ from skillruntime.contract.reading.arguments import parse_arguments
 from skillruntime.errors import SkillInputError, SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 
-OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills")
+OWN_TOOLS = (
+    "load_skill",
+    "read_skill_resource",
+    "write_skill_input",
+    "call_skill",
+    "search_skills",
+)
 """Names that a skill's tool must not have; each adapter checks its runtime with
 `require_free_names`.
 """

@@ -57,6 +57,7 @@ class Workspace:
         # Parallel calls of one session must not make two.
         self._making = threading.Lock()
         self._removal: weakref.finalize[[Path], Workspace] | None = None
+        self._placed: dict[str, Identity] = {}
         self.own: dict[str, Any] = {}
         """The `OwnDirectory` of each untrusted skill that was called with this
         workspace.
@@ -195,6 +196,11 @@ class Workspace:
                 return None
         return identities
 
+    def note_placed(self, path: str) -> None:
+        """Note that *path* was put here by a tool of the model, and by no skill."""
+        with suppress(OSError):
+            self._placed[path] = identity_of((self.directory / path).lstat())
+
     def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path,
         media_type, bytes}``.
@@ -202,7 +208,8 @@ class Workspace:
         after = self.snapshot() or {}
         changes = []
         for path, identity in sorted(after.items()):
-            if before.get(path) == identity:
+            # A tool of the model may have put it here while the script ran.
+            if identity in (before.get(path), self._placed.get(path)):
                 continue
             size, _, _ = identity
             changes.append(
