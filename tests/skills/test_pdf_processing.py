@@ -592,6 +592,25 @@ def test_a_field_in_another_font_keeps_its_own_for_who_edits_it(
     assert "/Helv" in office["/AP"]["/N"]["/Resources"]["/Font"]
 
 
+def test_a_list_shows_all_its_labels(pdf: Any, form_pdf: bytes) -> None:
+    """Also one whose options have a stored form beside what people see, which it
+    keeps.
+    """
+    listed = form_pdf.replace(b"/Ff 131072 ", b"/Ff 000000 ")
+    listed = listed.replace(b"[72 620 200 640]", b"[72 610 200 650]")
+    listed = listed.replace(b"(France)", b"<FEFF0141016300640179>")
+    put(pdf, "form.pdf", listed)
+    call = {"path": "form.pdf", "fields": {"country": "Germany"}, "overwrite": True}
+
+    pdf.call(call, "fill-form")
+    field = (PdfReader(pdf.workspace / "form-filled.pdf").get_fields() or {})["country"]
+    pdf.call(call | {"flatten": True}, "fill-form")
+
+    assert field["/V"] == "DE" and field["/Opt"][1] == ["FR", "ŁţdŹ"]
+    shown = texts(pdf.workspace / "form-filled.pdf")[0]
+    assert "Germany" in shown and "ŁţdŹ" in shown
+
+
 def test_a_text_that_is_too_wide_in_another_font_is_drawn_smaller(
     pdf: Any, form_pdf: bytes
 ) -> None:

@@ -218,7 +218,8 @@ def _drawn(field: FormField, value: Any) -> str:
     """
     if field.is_list:
         return "\n".join(label for _, label in field.choices)
-    return str(_label(field, value))
+    label = _label(field, value)
+    return "\n".join(label) if isinstance(label, list) else str(label)
 
 
 def _check_letters(field: FormField, text: str) -> None:
@@ -272,16 +273,13 @@ def _write(
         message = f"field {name!r} holds {missing!r}, for which there is no font"
         action = "Send flatten=false: readers draw it."
         raise Failure("INVALID_INPUT", message, action, path="/flatten")
-    labels = {name: _label(fields[name], value) for name, value in stored.items()}
+    texts = [_drawn(fields[name], value) for name, value in stored.items()]
     # In the form's own fonts readers would lose the letters that these lack.
-    is_final = flatten or (needs_wide_font(labels) and not lacking)
+    is_final = flatten or (needs_wide_font(texts) and not lacking)
     if is_final:  # so what was never drawn must be drawn too
-        for name, value in undrawn.items():
-            labels.setdefault(name, _label(fields[name], value))
         stored = undrawn | stored
-    if labels:
-        draw_values(writer, labels, regenerate=not is_final)
-        _store(writer, stored)
+    if stored:
+        _draw(writer, fields, stored, is_final=is_final)
     if flatten:
         for page in writer.pages:
             flatten_widgets(writer, page)
@@ -290,6 +288,42 @@ def _write(
     data = io.BytesIO()
     writer.write(data)
     return data.getvalue()
+
+
+def _draw(
+    writer: PdfWriter,
+    fields: dict[str, FormField],
+    stored: dict[str, Any],
+    *,
+    is_final: bool,
+) -> None:
+    """Store the values and draw them; unless *is_final* readers draw them again."""
+    labels = {name: _label(fields[name], value) for name, value in stored.items()}
+    texts = {name: _drawn(fields[name], value) for name, value in stored.items()}
+    options = _show_labels(writer, fields)
+    draw_values(writer, labels, texts, regenerate=not is_final)
+    for node, pairs in options:
+        node[NameObject("/Opt")] = pairs
+    _store(writer, stored)
+
+
+def _show_labels(
+    writer: PdfWriter, fields: dict[str, FormField]
+) -> list[tuple[Any, Any]]:
+    """Give each list its labels as options, because pypdf draws only options that are
+    texts. Return the fields with the options that they had.
+    """
+    replaced = []
+    for name, field in (writer.get_fields() or {}).items():
+        known = fields.get(name)
+        if known is None or not known.is_list or not field.indirect_reference:
+            continue
+        node = field.indirect_reference.get_object()
+        if "/Opt" in node:
+            replaced.append((node, node["/Opt"]))
+            labels = [TextStringObject(label) for _, label in known.choices]
+            node[NameObject("/Opt")] = ArrayObject(labels)
+    return replaced
 
 
 def _lacking(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,25 @@ def missing_letters(text: str) -> str:
     return "".join(missing)[:20]
 
 
-def needs_wide_font(values: dict[str, Any]) -> bool:
-    """Return whether one of *values* is to be drawn in DejaVu Sans."""
-    return not all(_is_western(_joined(value)) for value in values.values())
+def needs_wide_font(texts: Iterable[str]) -> bool:
+    """Return whether one of *texts* is to be drawn in DejaVu Sans."""
+    return not all(_is_western(text) for text in texts)
 
 
-def draw_values(writer: PdfWriter, values: dict[str, Any], *, regenerate: bool) -> None:
-    """Set the fields to *values*, as they are shown, and draw them. With *regenerate*
-    readers draw them again, in the form's own fonts.
+def draw_values(
+    writer: PdfWriter,
+    values: dict[str, Any],
+    texts: dict[str, str],
+    *,
+    regenerate: bool,
+) -> None:
+    """Set the fields to *values*, as they are shown, and draw them. *texts* is all that
+    then stands in each. With *regenerate* readers draw them again, in the form's own
+    fonts.
     """
     form = writer.root_object["/AcroForm"].get_object()
-    _set_western_fonts(writer, form, values)
-    own_appearances = _set_wide_font(writer, form, values)
+    _set_western_fonts(writer, form, texts)
+    own_appearances = _set_wide_font(writer, form, texts)
     writer.update_page_form_field_values(None, values, auto_regenerate=regenerate)
     # Who edits the field later types in the form's own font: the subset has no others.
     for widget, appearance in own_appearances:
@@ -73,12 +80,11 @@ def widgets(writer: PdfWriter) -> Iterator[tuple[str, Any]]:
 
 
 def _set_wide_font(
-    writer: PdfWriter, form: Any, values: dict[str, Any]
+    writer: PdfWriter, form: Any, texts: dict[str, str]
 ) -> list[tuple[Any, Any]]:
-    """Let the fields whose values need it have DejaVu Sans, and return their widgets,
+    """Let the fields whose texts need it have DejaVu Sans, and return their widgets,
     each with the default appearance that was its own, or None.
     """
-    texts = {name: _joined(value) for name, value in values.items()}
     texts = {name: text for name, text in texts.items() if not _is_western(text)}
     if not texts:
         return []
@@ -105,10 +111,6 @@ def _can_be_drawn(letter: str) -> bool:
 def _is_western(text: str) -> bool:
     """Return whether WinAnsiEncoding has every letter of *text*."""
     return all(letter.encode("cp1252", "ignore") for letter in text)
-
-
-def _joined(value: Any) -> str:
-    return "\n".join(value) if isinstance(value, list) else str(value)
 
 
 @cache
@@ -281,15 +283,15 @@ def _stream(writer: PdfWriter, data: bytes, **entries: int) -> Any:
     return writer._add_object(stream.flate_encode())
 
 
-def _set_western_fonts(writer: PdfWriter, form: Any, values: dict[str, Any]) -> None:
-    """Set a font that is known to have the letters of each value beyond ASCII: one of
+def _set_western_fonts(writer: PdfWriter, form: Any, texts: dict[str, str]) -> None:
+    """Set a font that is known to have the letters of each text beyond ASCII: one of
     Adobe's, in WinAnsiEncoding.
 
     A font without an encoding has its own, which is not known: of Helvetica, the byte
     of é is Ø.
     """
     for name, widget in widgets(writer):
-        if _joined(values.get(name, "")).isascii():
+        if texts.get(name, "").isascii():
             continue
         used = FONT.search(str(widget.get_inherited("/DA", form.get("/DA", ""))))
         key = NameObject(used[1] if used else "/Helv")
