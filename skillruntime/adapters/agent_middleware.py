@@ -511,10 +511,28 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
         """Return *result*, with an update of the state: which skill was loaded or
-        used.
+        used, and which files are new.
         """
         if not isinstance(result, ToolMessage):
             return result
+        update: dict[str, Any] = {}
+        loaded = self._use(request, result)
+        if loaded:
+            update["loaded_skills"] = loaded
+        if self._is_skills(request):
+            files = self._conversations.of(request.state).session.state.files
+            known = {*(request.state.get("skill_files") or [])}
+            new = [path for path in files if path not in known]
+            if new:
+                update["skill_files"] = new
+        if not update:
+            return result
+        return Command(update={"messages": [result], **update})
+
+    def _use(self, request: ToolCallRequest, result: ToolMessage) -> dict[str, Any]:
+        """Return the skill that was loaded or used, as the state shall have it; nothing
+        where it is not loaded.
+        """
         response = result.artifact
         metadata = {}
         if isinstance(response, SkillResponse):
@@ -545,9 +563,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 called = str(request.tool_call["args"].get("name", ""))
                 name, _, _ = called.replace("__", "/").partition("/")
             if name not in before or not self._is_skills(request):
-                return result
+                return {}
             entry = {**before[name], "used": used}
-        return Command(update={"messages": [result], "loaded_skills": {name: entry}})
+        return {name: entry}
 
 
 def _name_of(tool: BaseTool | dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
@@ -216,6 +217,27 @@ def test_an_agent_walks_a_skill(runtime: SkillRuntime, tmp_path: Path) -> None:
     assert json.loads(called)["data"] == INPUT["text"]
     assert read == ('<skill_resource path="copy.csv">\na,b\n1,2\n</skill_resource>')
     assert "overwrite: true" in json.loads(refused)["errors"][0]["suggested_action"]
+
+
+def test_a_thread_reads_its_files_in_another_process(runtime: SkillRuntime) -> None:
+    """What it made is in the agent's state; another thread reads nothing of it."""
+    checkpoints = InMemorySaver()
+    read = ("read_skill_resource", {"name": "copying", "path": "skill-files/rows.csv"})
+
+    def answer(call: tuple[str, dict[str, Any]], thread: str) -> str:
+        model = ScriptedChatModel(replies=[call_message(call), AIMessage("Done.")])
+        agent = create_agent(
+            model, middleware=[SkillMiddleware(runtime)], checkpointer=checkpoints
+        )
+        config: Any = {"configurable": {"thread_id": thread}}
+        agent.invoke({"messages": [HumanMessage("Please.")]}, config)
+        messages = agent.get_state(config).values["messages"]
+        return [each for each in messages if isinstance(each, ToolMessage)][-1].text
+
+    answer((WRITE, INPUT), "one")
+
+    assert "a,b\n1,2" in answer(read, "one")
+    assert "there is no such file" in answer(read, "two")
 
 
 def test_tools_that_write_are_not_read_only(runtime: SkillRuntime) -> None:

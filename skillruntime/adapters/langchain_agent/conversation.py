@@ -361,6 +361,7 @@ class Conversations:
                 session = self._runtime.session(
                     workspace=workspace, key=key, **self._options
                 )
+                session.state.note_files(state.get("skill_files") or ())
                 found = self._kept[key] = Conversation(
                     self._runtime, session, self._prompting
                 )

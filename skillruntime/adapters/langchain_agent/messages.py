@@ -21,6 +21,8 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.activation import as_text, digest_of
 
+_MOST_FILES = 1_000  # that a thread's state names; a list must not grow for ever
+
 
 class LoadedSkill(TypedDict):
     """One loaded skill: its fingerprint, a digest of the message that shows its
@@ -49,12 +51,25 @@ def merge_loaded(
     return {name: loaded for name, loaded in merged.items() if loaded is not None}
 
 
+def merge_files(before: list[str] | None, update: list[str] | None) -> list[str]:
+    """Return the state after *update*: the reducer. The latest 1,000 are kept.
+
+    >>> merge_files(["a", "b"], ["c", "a"])
+    ['a', 'b', 'c']
+    """
+    return [*dict.fromkeys([*(before or []), *(update or [])])][-_MOST_FILES:]
+
+
 class SkillState(AgentState[Any]):
     """What the middleware keeps in an agent's state."""
 
     loaded_skills: NotRequired[
         Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]
     ]
+    skill_files: NotRequired[Annotated[list[str], PrivateStateAttr, merge_files]]
+    """The files of the workspace that the conversation made, which its model may read;
+    see `ConversationState.files`.
+    """
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
     skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
     """Names the last message of the model, within the conversation: see
