@@ -217,6 +217,10 @@ _OPTIONS = {
     "MCP": [
         _flag("--mcp", "Serve MCP over standard input and output instead."),
         _flag("--http", "With --mcp: serve streamable HTTP on --host and --port."),
+        _flag(
+            "--no-files",
+            "With --mcp: leave out the tool with which a model writes inputs.",
+        ),
     ],
 }
 
@@ -486,11 +490,15 @@ def _serve_mcp(
                 host=options.host,
                 port=options.port,
                 workspace=options.workspace,
+                files=not options.no_files,
             ),
             served,
         )
     else:
-        anyio.run(partial(serve_stdio, workspace=options.workspace), served)
+        serve = partial(
+            serve_stdio, workspace=options.workspace, files=not options.no_files
+        )
+        anyio.run(serve, served)
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:

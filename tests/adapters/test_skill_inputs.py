@@ -23,6 +23,7 @@ from skillruntime.runtime import SkillRuntime
 from skillruntime.testing import ScriptedChatModel, call_message
 from skillruntime.tokens import count_tools
 from tests import needs
+from tests.in_process import run_command
 from tests.skill_files import write_skill_files
 
 WRITE = "write_skill_input"
@@ -153,7 +154,7 @@ def test_where_nothing_can_be_called_no_input_is_written(
     adapter: Callable[..., Awaitable[list[str]]], tmp_path: Path
 ) -> None:
     """Skills that are instructions alone need no tool for it."""
-    write_skill_files(tmp_path, "telling", "Tells", {"references/a.md": "A"})
+    write_skill_files(tmp_path, "explaining", "Explains", {"references/a.md": "A"})
 
     names = anyio.run(adapter, SkillRuntime(discover(tmp_path, trusted=True)))
 
@@ -282,3 +283,24 @@ def test_mcp_clients_write_into_their_own_workspace(tmp_path: Path) -> None:
     assert "a,b\n1,2" in own
     assert json.loads(called)["data"] == INPUT["text"]
     assert is_refused
+
+
+@pytest.mark.parametrize("arguments", [[], ["--no-files"]])
+def test_the_command_can_leave_the_tool_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """``serve --mcp --no-files`` is ``files=False``."""
+    needs.package("mcp")
+    from skillruntime.adapters import mcp
+
+    given: list[bool] = []
+
+    async def serve(source: Any, *, files: bool, **options: Any) -> None:
+        given.append(files)
+
+    monkeypatch.setattr(mcp, "serve_stdio", serve)
+    write_skill_files(tmp_path, "explaining", "Explains", {})
+
+    run_command("serve", "--mcp", "--skills", str(tmp_path), *arguments)
+
+    assert given == [arguments == []]
