@@ -30,10 +30,13 @@ def meant_path(
     """Return which path of *listed* is meant by *written*; None where it is not exactly
     one.
 
-    *roots* are what may stand before such a path: names, and absolute directories.
+    *roots* are what may stand before such a path: names, and absolute directories. The
+    directory of the file may be missing, as instructions name ``comment.py`` alone.
 
     >>> meant_path("./FORMS.md#fields", ["forms.md", "logo.png"])
     'forms.md'
+    >>> meant_path("comment.py", ["scripts/comment.py"])
+    'scripts/comment.py'
     >>> meant_path("PDF/forms.md", ["forms.md", "pdf/forms.md"], ["pdf"]) is None
     True
     """
@@ -41,6 +44,10 @@ def meant_path(
         return written
     wanted = {folded(path) for path in readings(written, roots)}
     meant = [path for path in listed if folded(path) in wanted]
+    if not meant:
+        # 10 files of the 17 skills of anthropics/skills are named so in their SKILL.md.
+        ends = tuple(f"/{path}" for path in wanted if path)
+        meant = [path for path in listed if folded(path).endswith(ends)]
     if len(meant) == 1:
         return meant[0]
     return None

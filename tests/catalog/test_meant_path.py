@@ -63,6 +63,8 @@ def skill(tmp_path: Path) -> Skill:
         ("references/deep/Notes#1.md", "references/deep/notes#1.md"),
         ("references/deep/notes#1.md#top", "references/deep/notes#1.md"),
         ("contracts/fill.json", "contracts/fill.json"),
+        ("übersicht a.md", "references/Übersicht a.md"),
+        ("deep/Notes#1.md", "references/deep/notes#1.md"),
     ],
 )
 def test_a_path_is_taken_where_one_file_is_meant(
@@ -132,6 +134,9 @@ def test_two_files_that_can_be_meant_are_refused(skill: Skill) -> None:
     assert skill.find_resource("FORMS.md") is None
     assert skill.find_resource("forms.md") == "forms.md"
     assert skill.find_resource("PDF/notes.md") is None
+    (skill.directory / "references" / "a.md").write_text("1")
+    (skill.directory / "pdf" / "a.md").write_text("2")
+    assert skill.find_resource("a.md") is None
     assert skill.read_resource("pdf/notes.md") == "1"
 
 
@@ -139,6 +144,7 @@ def test_two_files_that_can_be_meant_are_refused(skill: Skill) -> None:
     ("written", "directory"),
     [
         ("references/", "references"),
+        ("deep/", "references/deep"),
         ("References", "references"),
         ("pdf/references/deep/", "references/deep"),
         ("./", ""),
