@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -73,12 +73,17 @@ Formats: TypeAlias = Literal["assert", "annotate"]
 class Accepted:
     """Accepted arguments, with the repairs, the version they were written for, and
     warnings.
+
+    ``sent`` is what was sent, read as JSON, and ``given`` the arguments before the
+    defaults were filled in: `caller_texts` compares them.
     """
 
     arguments: dict[str, Any]
     repairs: tuple[Repair, ...] = ()
     migrated_from: str | None = None
     warnings: tuple[str, ...] = ()
+    sent: Any = field(default=None, repr=False, compare=False)
+    given: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +525,7 @@ class Contract:
         repairs: tuple[Repair, ...],
         migrated_from: str | None,
         fill_defaults: bool,
+        sent: Any = None,
     ) -> Accepted:
         arguments, whole = with_whole_numbers(arguments, self.input)
         repairs += whole
@@ -538,15 +544,18 @@ class Contract:
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             for name in sorted(self._deprecated & arguments.keys()):
                 warnings.append(f"the parameter {name!r} is deprecated")
+        given = arguments
         if fill_defaults and self._defaults:
             misspelt: list[tuple[str, str]] = []
             arguments = self._defaults.filled(arguments, misspelt)
-            for sent, name in misspelt:
+            for key, name in misspelt:
                 warnings.append(
-                    f"{sent!r} is not declared; if {name!r} was meant, send it under "
+                    f"{key!r} is not declared; if {name!r} was meant, send it under "
                     "that name (its default is not used)"
                 )
-        return Accepted(arguments, repairs, migrated_from, tuple(warnings))
+        if sent is None:
+            sent = given
+        return Accepted(arguments, repairs, migrated_from, tuple(warnings), sent, given)
 
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
@@ -577,6 +586,7 @@ class Contract:
         self._check_parsed(parsed, request.policy)
         is_text = isinstance(request.raw, str)
         value, repairs = self._arguments(parsed, request.policy, is_text=is_text)
+        sent = value
         is_current = request.version in (None, self.version)
         if self._aliases and is_current and isinstance(value, dict):
             value, renamed = with_own_names(value, self._aliases)
@@ -592,6 +602,7 @@ class Contract:
             + reading.coerced.repairs,
             reading.migrated_from,
             request.fill_defaults,
+            sent,
         )
         if not reading.dropped:
             return accepted

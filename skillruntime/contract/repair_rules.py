@@ -23,12 +23,16 @@ repair says nothing about the version that the arguments were written for.
 class RepairRule:
     """One rule: its id, what it repairs, its effect, and what a tool's description may
     *advise* against the error.
+
+    With *keeps_text*, a text that it gives is one that the caller sent, in another
+    form; otherwise the contract supplies it.
     """
 
     id: str
     summary: str
     effect: Effect | None = None
     advice: str | None = None
+    keeps_text: bool = True
 
 
 RULES: dict[str, RepairRule] = {}
@@ -36,9 +40,14 @@ RULES: dict[str, RepairRule] = {}
 
 
 def _rule(
-    rule: str, summary: str, effect: Effect | None = None, advice: str | None = None
+    rule: str,
+    summary: str,
+    effect: Effect | None = None,
+    advice: str | None = None,
+    *,
+    keeps_text: bool = True,
 ) -> str:
-    RULES[rule] = RepairRule(rule, summary, effect, advice)
+    RULES[rule] = RepairRule(rule, summary, effect, advice, keeps_text)
     return rule
 
 
@@ -63,7 +72,10 @@ NUMBER_FOR_TEXT = _rule("number-for-text", "A number where a string is asked for
 NULL_TEXT = _rule("null-text", "A word for null in a string.", "omits")
 WHOLE_NUMBER = _rule("whole-number", "A float without a fraction for an integer.")
 ENUM_VALUE = _rule(
-    "enum-value", "A member of an enum in another form.", advice="written exactly so"
+    "enum-value",
+    "A member of an enum in another form.",
+    advice="written exactly so",
+    keeps_text=False,
 )
 QUOTED_TEXT = _rule("quoted-text", "A scalar in quotes of its own.", "rewrites")
 
@@ -85,10 +97,12 @@ EMPTY_ARGUMENTS = _rule("empty-arguments", "An empty array for no arguments.")
 
 # Keys.
 KEY_NAME = _rule("key-name", "A declared key in another form.")
-ALIAS = _rule("alias", "Another name that the contract declares.")
+ALIAS = _rule("alias", "Another name that the contract declares.", keeps_text=False)
 UNKNOWN_KEY = _rule("unknown-key", "A key that is not declared, left out.", "omits")
 NULL_OPTIONAL = _rule("null-optional", "Null for an optional property.", "omits")
-DEFAULT = _rule("default", "The default of a required property.", "omits")
+DEFAULT = _rule(
+    "default", "The default of a required property.", "omits", keeps_text=False
+)
 
 # The text of a call.
 SWALLOWED_PARAMETER = _rule(

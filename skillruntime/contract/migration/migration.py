@@ -160,6 +160,15 @@ class Migration:
             return True
         return any(step.kind in ("convert", "map") for step in self.steps)
 
+    @property
+    def constants(self) -> list[Any]:
+        """The values that its steps hold, and may put in place of those sent."""
+        return [
+            step.document[step.kind]
+            for step in self.steps
+            if step.kind in ("map", "set_default")
+        ]
+
     def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the places of the values of *arguments* that the migration leaves
         out.

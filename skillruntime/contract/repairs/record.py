@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from skillruntime.contract.repair_rules import RULES
 from skillruntime.contract.schemas.plain_json import rebuilt
 
 
@@ -24,6 +25,14 @@ class Repair:
     after: Any
     secret: bool = False
     shown: tuple[Any, Any] | None = None
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether a text in ``after`` is one that the caller sent, in another form; the
+        contract supplies a default, a member of an enum and the name of a parameter.
+        """
+        rule = RULES.get(self.rule)
+        return rule is not None and rule.keeps_text
 
     def to_dict(self) -> dict[str, Any]:
         """Return the repair as a JSON object; ``after`` is null where something was
