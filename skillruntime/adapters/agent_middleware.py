@@ -391,7 +391,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # Here, without a node of the graph for it: a call of this message can start
         # only after the state has its turn.
         update: dict[str, Any] = {
-            "skill_turn": digest_of(str(request.state.get("skill_turn")))
+            "skill_turn": digest_of(str(request.state.get("skill_turn"))),
+            **conversation.new_spending(),
         }
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
@@ -511,7 +512,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
         """Return *result*, with an update of the state: which skill was loaded or
-        used, and which files are new.
+        used, which files are new, and what was spent.
         """
         if not isinstance(result, ToolMessage):
             return result
@@ -520,11 +521,13 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if loaded:
             update["loaded_skills"] = loaded
         if self._is_skills(request):
-            files = self._conversations.of(request.state).session.state.files
+            conversation = self._conversations.of(request.state)
+            files = conversation.session.state.files
             known = {*(request.state.get("skill_files") or [])}
             new = [path for path in files if path not in known]
             if new:
                 update["skill_files"] = new
+            update |= conversation.new_spending()
         if not update:
             return result
         return Command(update={"messages": [result], **update})

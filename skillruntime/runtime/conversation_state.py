@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.errors import TokenLimitError
-from skillruntime.runtime.activation import ActiveSkill, as_text, identity_of
+from skillruntime.runtime.activation import ActiveSkill, as_text, digest_of, identity_of
 from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.model_view import for_model, without_data
@@ -80,6 +80,8 @@ class ConversationState:
         self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
         self._files: dict[str, None] = {}
+        self._counted: set[str] = set()
+        self._newly_counted: dict[str, None] = {}
         self._refusals = Refusals()
 
     @property
@@ -185,6 +187,52 @@ class ConversationState:
             return None
         with self.lock:
             return self.ledger.admit(tier, name, text)
+
+    def record_once(self, tier: Tier, name: str, text: str) -> Admitted | None:
+        """Do as `record` does for a *text* that every request has, such as a tool's
+        definition: with limits, the same text is counted once.
+
+        The answer is None where it has been counted before.
+        """
+        if self.limits is None:
+            return self.record(tier, name, text)
+        with self.lock:
+            if self.is_counted(tier, name, text):
+                return None
+            admitted = self.record(tier, name, text)
+            # A text that was cut differs from process to process: its handle is random.
+            if admitted is not None and admitted.ok and admitted.handle is None:
+                self._newly_counted[_text_key(tier, name, text)] = None
+            return admitted
+
+    def is_counted(self, tier: Tier, name: str, text: str) -> bool:
+        """Return whether `record_once` has counted *text* of *name*."""
+        key = _text_key(tier, name, text)
+        return key in self._counted or key in self._newly_counted
+
+    def take_spent(self) -> tuple[dict[str, int], list[str]]:
+        """Return what is new since this was last called, for `continue_from`: the
+        tokens spent, by tier, and names for the texts that `record_once` counted.
+
+        Both are empty without limits.
+        """
+        if self.limits is None:
+            return {}, []
+        with self.lock:
+            counted = list(self._newly_counted)
+            self._counted.update(counted)
+            self._newly_counted.clear()
+            return self.ledger.take_new(), counted
+
+    def continue_from(self, spent: Mapping[str, int], texts: Iterable[str]) -> None:
+        """Continue a conversation of which other processes may have a part: *spent* and
+        *texts* are the sum of what `take_spent` returned in all of them.
+        """
+        if self.limits is None:
+            return
+        with self.lock:
+            self._ledger.continue_from(spent)
+            self._counted.update(texts)
 
     def read_on(self, handle: str) -> str:
         """Return the next part of a text that was cut, by the handle that came with the
@@ -396,6 +444,10 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
     return result  # noqa: RET504 - for mypy, a scope may swallow what is raised in it
+
+
+def _text_key(tier: Tier, name: str, text: str) -> str:
+    return f"{tier.value} {name} {digest_of(text)}"
 
 
 def _long_text(data: Any, size: int) -> str:

@@ -20,7 +20,6 @@ from skillruntime.errors import (
     SkillError,
     SkillNotFoundError,
     SkillRuntimeError,
-    TokenLimitError,
 )
 from skillruntime.runtime.activation import (
     ActiveSkill,
@@ -132,11 +131,19 @@ class SkillSession:
         pins: tuple[str, ...] = (),
     ) -> Rendered:
         """Return the catalog as a model reads it, within *budget_tokens* and what may
-        still be spent.
+        still be spent. With limits, the same text is counted once.
         """
         with self.state.lock:
-            budgets = [budget_tokens, self.state.remaining(Tier.CATALOG)]
-            budget = min((most for most in budgets if most is not None), default=None)
+            left = self.state.remaining(Tier.CATALOG)
+            at_start = TokenLedger(self.limits).remaining(Tier.CATALOG)
+            if left != at_start:
+                # The model may have read the catalog already, in another process too:
+                # what was spent since then must not shorten it.
+                budget = _smaller(budget_tokens, at_start)
+                first = self.fit_catalog(budget, style, pins=pins)
+                if self.state.is_counted(Tier.CATALOG, "catalog", first.text):
+                    return first
+            budget = _smaller(budget_tokens, left)
             rendered = self.fit_catalog(budget, style, pins=pins)
             self.record_catalog(rendered)
             return rendered
@@ -167,7 +174,7 @@ class SkillSession:
 
     def record_catalog(self, rendered: Rendered) -> None:
         """Record a catalog that was rendered for several conversations at once."""
-        self.state.record(Tier.CATALOG, "catalog", rendered.text)
+        self.state.record_once(Tier.CATALOG, "catalog", rendered.text)
 
     def activate(
         self,
@@ -247,7 +254,8 @@ class SkillSession:
         """Return the instructions of *name* once more, for a conversation that was
         trimmed or summarised.
 
-        If they do not fit what may still be spent, the text says so.
+        If they do not fit what may still be spent, the text says so. With limits, the
+        same text is counted once.
 
         Raises:
             SkillNotFoundError: the skill is gone.
@@ -255,10 +263,13 @@ class SkillSession:
         skill = self._calls.callables.open_skill(name)
         located = with_directory(skill, self.directory_of(skill.name))
         text = render_activation(located, to_tool_name, to_schema)
-        try:
-            return self.state.admit(Tier.BODY, name, text)
-        except TokenLimitError as error:
-            return f"The instructions of {name!r} are not repeated here: {error}."
+        admitted = self.state.record_once(Tier.BODY, name, text)
+        if admitted is None:
+            return text
+        if admitted.refusal is None:
+            return admitted.text
+        why = admitted.refusal.message
+        return f"The instructions of {name!r} are not repeated here: {why}."
 
     def resume(self, shown: Mapping[str, str]) -> None:
         """Continue a conversation whose messages already show skills: *shown* maps each
@@ -358,9 +369,9 @@ class SkillSession:
 
     def admit_schema(self, name: str, schema: str) -> SkillError | None:
         """Record the definition of the tool *name*; return an error if it does not fit
-        what may still be spent.
+        what may still be spent. With limits, the same definition is counted once.
         """
-        admitted = self.state.record(Tier.SCHEMA, name, schema)
+        admitted = self.state.record_once(Tier.SCHEMA, name, schema)
         return None if admitted is None else admitted.refusal
 
     async def call(
@@ -463,3 +474,12 @@ class SkillSession:
         skill = self._calls.callables.open_skill(own["skill"]).skill
         if skill is not None:
             yield own["path"], skill.read_resource_bytes
+
+
+def _smaller(budget: int | None, left: int | None) -> int | None:
+    """Return the smaller of two numbers of tokens; None is without limit."""
+    if budget is None:
+        return left
+    if left is None:
+        return budget
+    return min(budget, left)

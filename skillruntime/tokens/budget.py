@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -123,6 +124,8 @@ class TokenLedger:
         self._read_on = read_on
         self._spent: dict[Tier, dict[str, int]] = {tier: {} for tier in Tier}
         self._times: dict[Tier, int] = dict.fromkeys(Tier, 0)
+        self._elsewhere: dict[Tier, int] = dict.fromkeys(Tier, 0)
+        self._taken: dict[Tier, int] = dict.fromkeys(Tier, 0)
         self._failed: set[str] = set()
         self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
 
@@ -138,11 +141,14 @@ class TokenLedger:
         return sum(self.spent(tier) for tier in Tier)
 
     def spent(self, tier: Tier | str, name: str | None = None) -> int:
-        """Return the tokens spent on *tier*, or on *name* in it."""
+        """Return the tokens spent on *tier*, also in other processes, or those that
+        this ledger recorded for *name* in it.
+        """
         # By name, so that a report shows which skill is expensive.
-        by_name = self._spent[Tier(tier)]
+        tier = Tier(tier)
+        by_name = self._spent[tier]
         if name is None:
-            return sum(by_name.values())
+            return sum(by_name.values()) + self._elsewhere[tier]
         return by_name.get(name, 0)
 
     def remaining(self, tier: Tier | str) -> int | None:
@@ -220,6 +226,36 @@ class TokenLedger:
         self._failed.add(name)
         return self.admit(Tier.ERROR, name, answer)
 
+    def take_new(self) -> dict[str, int]:
+        """Return the tokens that were spent here since this was last called, by tier;
+        tiers without new ones are left out.
+
+        A host that keeps the sum outside continues with `continue_from` in any process.
+        """
+        new: dict[str, int] = {}
+        for tier in Tier:
+            here = sum(self._spent[tier].values())
+            if here > self._taken[tier]:
+                new[tier.value] = here - self._taken[tier]
+                self._taken[tier] = here
+        return new
+
+    def continue_from(self, spent: Mapping[str, int]) -> None:
+        """Count what other processes spent: *spent* is the sum, by tier, of what
+        `take_new` returned in all processes.
+
+        It may be older than what `take_new` returned here last.
+
+        >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
+        >>> ledger.continue_from({"body": 60, "result": 15})
+        >>> ledger.remaining("body"), ledger.take_new()
+        (25, {})
+        """
+        for tier in Tier:
+            others = spent.get(tier.value, 0) - self._taken[tier]
+            # An older sum does not have all of ours, so that the difference is too low.
+            self._elsewhere[tier] = max(self._elsewhere[tier], others)
+
     def note_request(self) -> None:
         """Note one more request: it carries every text so far again, which
         ``carried_tokens`` adds up.
@@ -243,7 +279,7 @@ class TokenLedger:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole ledger as a JSON object: every tier by name, the limits, the
-        warnings given.
+        warnings given. What other processes spent is in the tiers, and has no name.
         """
         method = count("", self.model)
         tiers: dict[str, Any] = {}

@@ -240,6 +240,18 @@ class Conversation:
             text = directory.unfilled(text)
         return digest_of(text)
 
+    def new_spending(self) -> dict[str, Any]:
+        """Return the update of the agent's state for what was spent since the last
+        one; empty without limits.
+        """
+        tokens, texts = self.session.state.take_spent()
+        update: dict[str, Any] = {}
+        if tokens:
+            update["skill_tokens"] = tokens
+        if texts:
+            update["skill_texts"] = texts
+        return update
+
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the
         next use.
@@ -371,4 +383,8 @@ class Conversations:
                     _, oldest = self._kept.popitem(last=False)
                     oldest.session.close()
             self._kept.move_to_end(key)
-            return found
+        # At each use: another process may have continued the thread meanwhile.
+        found.session.state.continue_from(
+            state.get("skill_tokens") or {}, state.get("skill_texts") or ()
+        )
+        return found

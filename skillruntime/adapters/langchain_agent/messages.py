@@ -60,6 +60,30 @@ def merge_files(before: list[str] | None, update: list[str] | None) -> list[str]
     return [*dict.fromkeys([*(before or []), *(update or [])])][-_MOST_FILES:]
 
 
+def merge_texts(before: list[str] | None, update: list[str] | None) -> list[str]:
+    """Return the state after *update*: the reducer. Each name is kept once.
+
+    >>> merge_texts(["a", "b"], ["c", "a"])
+    ['a', 'b', 'c']
+    """
+    return [*dict.fromkeys([*(before or []), *(update or [])])]
+
+
+def add_tokens(
+    before: dict[str, int] | None, update: dict[str, int] | None
+) -> dict[str, int]:
+    """Return the state after *update*: the reducer. Parallel calls each add what they
+    spent.
+
+    >>> add_tokens({"body": 120}, {"body": 30, "result": 12})
+    {'body': 150, 'result': 12}
+    """
+    total = dict(before or {})
+    for tier, tokens in (update or {}).items():
+        total[tier] = total.get(tier, 0) + tokens
+    return total
+
+
 class SkillState(AgentState[Any]):
     """What the middleware keeps in an agent's state."""
 
@@ -70,6 +94,12 @@ class SkillState(AgentState[Any]):
     """The files of the workspace that the conversation made, which its model may read;
     see `ConversationState.files`.
     """
+    skill_tokens: NotRequired[Annotated[dict[str, int], PrivateStateAttr, add_tokens]]
+    """With limits, what the conversation has spent, by tier: see
+    `ConversationState.take_spent`.
+    """
+    skill_texts: NotRequired[Annotated[list[str], PrivateStateAttr, merge_texts]]
+    """With limits, names of the texts that every request has and that were counted."""
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
     skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
     """Names the last message of the model, within the conversation: see
