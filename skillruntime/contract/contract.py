@@ -300,6 +300,11 @@ class Contract:
 
         return cls.from_dict(document_of_function(function, name=name, version=version))
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether it was read from a script, and not written by the skill's author."""
+        return "derived" in self._document
+
     def to_dict(self) -> dict[str, Any]:
         """Return the document, as it was written."""
         return copy.deepcopy(dict(self._document))

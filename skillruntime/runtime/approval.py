@@ -14,6 +14,7 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.errors import AccessDeniedError, ToolTimeoutError
 from skillruntime.runtime.call import Prepared
+from skillruntime.runtime.files.named_files import CopiedFile, NamedFiles
 from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
 
@@ -45,6 +46,8 @@ class Approval:
     grants: Grants = field(default_factory=Grants)
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
+    files: tuple[CopiedFile, ...] = ()
+    """What of the workspace will be copied for the script, with its size."""
     confidence: str | None = None
     """How far a contract that was read from the script is reliable: ``"high"``,
     ``"medium"`` or ``"low"``; None for a written contract.
@@ -69,6 +72,10 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     if not target.needs_approval:
         return await _run_within_deadline(prepared)
     # Loaded already: a script is about to run.
+    from skillruntime.runtime.scripts.readiness import (
+        missing_dotfiles,
+        refuse_if_missing,
+    )
     from skillruntime.runtime.scripts.runner import ScriptRunner
 
     skill, runner = target.skill, target.runner
@@ -81,6 +88,8 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     # serve.
     with await anyio.to_thread.run_sync(copy_skill, skill, target.contract) as code:
         required = requirements_of(target.contract)
+        known = prepared.grants | runner.grants
+        named = await _named_files(prepared, known)
         request = Approval(
             prepared.request.name,
             skill,
@@ -89,15 +98,38 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             arguments=prepared.accepted.arguments,
             environment=(*required.environment, *required.optional),
             digest=code.digest,
-            grants=prepared.grants | runner.grants,
+            grants=known,
             asks=required.to_dict(),
             # From the copy: what is missing may change with the files.
-            missing=runner.missing(prepared.grants, code),
+            missing=(
+                *runner.missing(prepared.grants, code),
+                *missing_dotfiles(named.dotfiles, skill.name),
+            ),
+            files=named.copied,
             confidence=target.contract.to_dict().get("derived", {}).get("confidence"),
         )
         # The deadline starts afterwards, because a person may be asked.
         granted = prepared.grants | await _ask(approve, request)
+        if granted.dotfiles != prepared.grants.dotfiles:
+            named = await _named_files(prepared, granted | runner.grants)
+        if lacking := missing_dotfiles(named.dotfiles, skill.name):
+            refuse_if_missing((*runner.missing(granted, code), *lacking))
+        if warnings := named.warnings():
+            prepared.execution["warnings"] = warnings
         return await _run_within_deadline(prepared._replace(grants=granted, code=code))
+
+
+async def _named_files(prepared: Prepared, grants: Grants) -> NamedFiles:
+    """Return what of the workspace will be copied for the call."""
+    import anyio.to_thread
+
+    from skillruntime.runtime.files.own_directory import CallFiles
+
+    files = prepared.workspace
+    if not isinstance(files, CallFiles):
+        return NamedFiles()
+    # In a thread: a directory may have thousands of files.
+    return await anyio.to_thread.run_sync(files.look, grants)
 
 
 async def _run_within_deadline(prepared: Prepared) -> Any:

@@ -30,6 +30,7 @@ from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
 
 if TYPE_CHECKING:
+    from skillruntime.contract.caller_texts import TextPlace
     from skillruntime.contract.contract import Accepted, Contract
     from skillruntime.runtime.conversation_state import ConversationState
     from skillruntime.runtime.files.own_directory import CallFiles
@@ -234,9 +235,9 @@ class WatchedWorkspace:
         self._is_open = False
         self._before: dict[str, Identity] | None = None
 
-    def resolve(self, path: str) -> Path | None:
+    def resolve(self, path: str, place: TextPlace) -> Path | None:
         """Return what *path* means in the workspace as an absolute path, or None where
-        it would be outside.
+        it would be outside; *place* is where in the arguments it is.
         """
         resolved = self.workspace.find(path)
         if resolved is not None and not is_there(resolved):

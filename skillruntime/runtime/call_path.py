@@ -45,6 +45,7 @@ from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError
 from skillruntime.runtime.sandbox.protocol import Limits
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Accepted
     from skillruntime.runtime.conversation_state import ConversationState
     from skillruntime.runtime.files.own_directory import CallFiles
 
@@ -151,7 +152,7 @@ class CallPath:
             policy=self.policy,
             finish_reason=options.get("finish_reason"),
         )
-        watched, arguments = self._files_of(target, workspace, accepted.arguments)
+        watched, arguments = self._files_of(target, workspace, accepted)
         if target.has_paths:
             from skillruntime.runtime.files.path_arguments import with_resolved_paths
 
@@ -169,7 +170,7 @@ class CallPath:
         )
 
     def _files_of(
-        self, target: Target, workspace: Workspace, arguments: dict[str, Any]
+        self, target: Target, workspace: Workspace, accepted: Accepted
     ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
         """Return where one call of *target* works, and the arguments as its script
         finds the files that they name.
@@ -177,12 +178,17 @@ class CallPath:
         skill = target.skill
         if not target.needs_approval or self.shares_workspace or skill is None:
             watched = WatchedWorkspace(workspace, is_untrusted=target.needs_approval)
-            return watched, arguments
+            return watched, accepted.arguments
+        from skillruntime.contract.caller_texts import caller_texts
         from skillruntime.runtime.files.own_directory import CallFiles, own_directory
 
-        most = self.script_limits.workspace
-        files = CallFiles(own_directory(workspace, skill.name, most))
-        return files, files.with_named_files(arguments)
+        own = own_directory(workspace, skill.name, self.script_limits.workspace)
+        texts = caller_texts(target.contract, accepted)
+        files = CallFiles(own, texts, self.script_limits)
+        # The author of a contract says which parameters are paths.
+        if not target.contract.is_derived:
+            return files, accepted.arguments
+        return files, files.with_named_files(accepted.arguments)
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope.

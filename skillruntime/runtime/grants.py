@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillruntime.catalog.visibility import visible_line
@@ -20,28 +21,31 @@ __all__ = ["Grants", "Requirements", "granted_to", "requirements_of"]
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What the host lets a skill's script use: the network, variables of its
-    environment, further directories.
+    environment, further directories, dotfiles of the workspace.
 
     ``write`` are absolute paths of directories that the script may change, in addition
     to its workspace. No part of one may be a link when the script starts: a script of
-    an earlier call could have made it. Give grants for a skill
+    an earlier call could have made it. ``dotfiles`` are paths in the workspace with a
+    part that begins with a dot (``".git"``): with a grant, an untrusted script gets a
+    copy of what is there, if its call names it or what is around it. Give grants for a skill
     (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(...,
     grants=...)``), or as the answer of ``approve``.
 
     >>> Grants(network=True) | Grants(environment=("TOKEN",))
-    Grants(network=True, environment=('TOKEN',), write=())
+    Grants(network=True, environment=('TOKEN',), write=(), dotfiles=())
     """
 
     network: bool = False
     environment: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+    dotfiles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, bool):  # "no" would be a yes
             raise TypeError(
                 f"Grants.network is True or False, not {self.network!r:.80}"
             )
-        for name in ("environment", "write"):
+        for name in ("environment", "write", "dotfiles"):
             # One string would count as its letters: "KEY" as the variables K, E and Y.
             if isinstance(getattr(self, name), str):
                 raise TypeError(
@@ -52,16 +56,25 @@ class Grants:
             if not os.path.isabs(path):  # noqa: PTH117
                 raise ValueError(f"Grants.write takes absolute paths, not {path!r}")
         object.__setattr__(self, "write", tuple(map(os.path.normpath, self.write)))
+        dotfiles = tuple(map(os.path.normpath, self.dotfiles))
+        for path in dotfiles:
+            if os.path.isabs(path) or ".." in PurePath(path).parts:  # noqa: PTH117
+                raise ValueError(
+                    "Grants.dotfiles takes paths relative to the workspace, not "
+                    f"{path!r}"
+                )
+        object.__setattr__(self, "dotfiles", dotfiles)
 
     def __or__(self, other: Grants) -> Grants:
         return Grants(
             self.network or other.network,
             tuple(dict.fromkeys((*self.environment, *other.environment))),
             tuple(dict.fromkeys((*self.write, *other.write))),
+            tuple(dict.fromkeys((*self.dotfiles, *other.dotfiles))),
         )
 
     def __bool__(self) -> bool:
-        return self.network or bool(self.environment or self.write)
+        return self.network or bool(self.environment or self.write or self.dotfiles)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is granted, without the values of variables."""
@@ -69,6 +82,7 @@ class Grants:
             "network": self.network,
             "environment": list(self.environment),
             "write": list(self.write),
+            "dotfiles": list(self.dotfiles),
         }
         return {name: value for name, value in stated.items() if value}
 

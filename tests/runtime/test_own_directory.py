@@ -30,9 +30,15 @@ INPUT = {"type": "object", "properties": {"file": {"type": "string", "format": "
 
 
 def write(
-    root: Path, name: str, source: str, schema: dict[str, Any] | None = None
+    root: Path,
+    name: str,
+    source: str,
+    schema: dict[str, Any] | None = None,
+    **document: Any,
 ) -> None:
-    """Write the skill *name*, whose script is *source*."""
+    """Write the skill *name*, whose script is *source*; *document* is more of its
+    contract.
+    """
     (root / name / "scripts").mkdir(parents=True)
     (root / name / "SKILL.md").write_text(
         f"---\nname: {name}\ndescription: A sample.\n---\nDo it.\n"
@@ -42,6 +48,7 @@ def write(
         "version": "1.0.0",
         "input": schema or INPUT,
         "run": {"script": "scripts/run.py"},
+        **document,
     }
     (root / name / "contract.json").write_text(json.dumps(contract))
 
@@ -66,8 +73,8 @@ def files_of(response: SkillResponse) -> list[str]:
 
 
 def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
-    """Most scripts do not say which of their texts are paths; directories and keys are
-    not meant.
+    """Most scripts do not say which of their texts are paths, so in a derived contract
+    each text counts that is one; keys are not meant.
     """
     workspace = tmp_path / "workspace"
     (workspace / "folder").mkdir(parents=True)
@@ -82,14 +89,27 @@ def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
         "print(json.dumps(sorted(name for _, _, names in os.walk('.') for name in "
         "names)))"
     )
-    write(tmp_path / "skills", "reader", source, schema)
+    write(tmp_path / "skills", "reader", source, schema, derived={})
 
     runtime = runtime_of(tmp_path / "skills", "auto", workspace=workspace)
     response = runtime.call_sync(
-        "reader", {"texts": ["a.txt", "folder", "b.txt", "x" * 5000, "..", "no.txt"]}
+        "reader", {"texts": ["a.txt", "b.txt", "x" * 5000, "..", "no.txt", " ", ""]}
     )
 
     assert response.data == ["a.txt", "b.txt"]
+
+
+def test_only_a_parameter_that_is_a_path_names_a_file_in_a_written_contract(
+    tmp_path: Path,
+) -> None:
+    """Its author says which are."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "a.txt").touch()
+    source = "import json, os\nprint(json.dumps(os.listdir('.')))"
+    write(tmp_path / "skills", "reader", source, TEXT)
+    runtime = runtime_of(tmp_path / "skills", "auto", workspace=tmp_path / "workspace")
+
+    assert runtime.call_sync("reader", {"file": "a.txt"}).data == []
 
 
 TEXT = {
@@ -109,7 +129,7 @@ def test_an_absolute_path_in_the_workspace_names_the_file_too(
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "orders.csv").write_text("price")
-    write(tmp_path / "skills", "reader", OPENING, TEXT)
+    write(tmp_path / "skills", "reader", OPENING, TEXT, derived={})
     runtime = runtime_of(
         tmp_path / "skills", "auto", trusted=trusted, workspace=workspace
     )

@@ -4,9 +4,9 @@ the workspace.
 The workspace is the working directory of trusted scripts, which are not confined, and
 perhaps of the user's shell. Many programs run what they find there (``core.fsmonitor``
 in a ``.git/config``, a ``conftest.py``), so an untrusted script never writes into it.
-The files of the workspace that a call names are copied into the own directory, and what
-its scripts make is copied to ``skill-files/NAME`` in the workspace: regular files,
-never over another's, none that begins with a dot.
+The files and directories of the workspace that the caller named are copied into the own
+directory, and what its scripts make is copied to ``skill-files/NAME`` in the workspace:
+regular files, never over another's, none that begins with a dot.
 """
 
 from __future__ import annotations
@@ -14,19 +14,32 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
+from skillruntime.catalog.visibility import visible_line
+from skillruntime.contract.caller_texts import TextPlace, texts_in
+from skillruntime.contract.schemas.pointer import Edit
 from skillruntime.errors import ToolExecutionError
+from skillruntime.runtime.files.named_files import (
+    Contents,
+    CopiedFile,
+    NamedFiles,
+    listed_inside,
+    refuse_excess,
+    ungranted,
+)
 from skillruntime.runtime.files.skill_copy import safe_name
 from skillruntime.runtime.files.workspace import (
-    FILE_LIMIT,
     Identity,
     Workspace,
     identity_of,
     is_there,
 )
+from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.sandbox.protocol import Limits
 from skillruntime.runtime.sandbox.without_links import open_without_links
 
 __all__ = ["RESULTS", "CallFiles", "OwnDirectory", "own_directory"]
@@ -39,12 +52,16 @@ skill's in one of its name.
 MOST_RESULTS = 1_000
 """How many new files of one call are copied to the workspace."""
 
+_MOST_GRANTS = 5
+
 _DIRECTORY = (
     os.O_RDONLY
     | getattr(os, "O_DIRECTORY", 0)
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
 )
+# Opening a FIFO must not wait for its other end.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NEW = (
     os.O_WRONLY
     | os.O_CREAT
@@ -89,76 +106,133 @@ def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
 class CallFiles:
     """The own directory as one call sees it; it has the methods of
     `WatchedWorkspace`.
+
+    *texts* are the places of the arguments whose texts the caller sent: what they name
+    in the workspace is copied, up to *limits*.
     """
 
-    def __init__(self, own: OwnDirectory) -> None:
+    def __init__(
+        self, own: OwnDirectory, texts: Collection[TextPlace], limits: Limits
+    ) -> None:
         self.workspace = own.workspace
         self.missing: list[str] = []
         self._own = own
-        self._named: dict[str, Path] = {}
+        self._texts = texts
+        self._limits = limits
+        # Where each copy lies in the own directory, with what it is a copy of.
+        self._named: dict[PurePath, Path] = {}
+        self._absent: list[str] = []
+        self._not_sent: dict[str, None] = {}
+        self._contents: dict[PurePath, Contents] = {}
         self._before: dict[str, Identity] | None = None
         self._is_open = False
         self._changes: list[dict[str, Any]] | None = None
 
-    def resolve(self, path: str) -> Path | None:
-        """Return where the script finds *path*, which the model wrote for the
-        workspace; None where it is outside.
+    def resolve(self, path: str, place: TextPlace) -> Path | None:
+        """Return where the script finds *path*, which is at *place* of the arguments,
+        and which the model wrote for the workspace; None where it is outside.
 
-        What exists in the workspace is copied to this place when the call starts.
+        Where the caller sent it, what exists in the workspace is copied to this place
+        when the call starts.
         """
         own = self._own
         source = own.workspace.find(path)
         if source is None:
             return own.files.resolve(path)
-        relative = PurePath(source.relative_to(own.workspace.directory))
-        if relative.is_relative_to(own.results):
-            relative = relative.relative_to(own.results)
-        target = own.files.resolve(str(relative))
+        target = own.files.resolve(str(self._relative(source)))
         if target is None:
             return None
-        if relative.parts and is_there(source):
-            self._named[str(target.relative_to(own.files.directory))] = source
+        if place not in self._texts:
+            self._note_not_sent(path, source, target)
+        elif is_there(source):
+            self._named[PurePath(target.relative_to(own.files.directory))] = source
         elif not is_there(target):
             self.missing.append(path)
+            if path.endswith(("/", "/.")):
+                self._absent.append(path)
         return target
 
-    def with_named_files(self, value: Any) -> Any:
-        """Return *value*, and have the files copied in that its texts name: many
-        scripts do not say which are paths.
+    def with_named_files(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return *arguments*, and have that copied in of which one of the caller's
+        texts is exactly the path: many scripts do not say which texts are paths.
 
-        An absolute path becomes that of the copy, to which a relative one leads as it
-        is.
+        An absolute path becomes that of the copy; a relative one leads to it as it is,
+        or becomes its relative path.
         """
-        if isinstance(value, dict):
-            return {key: self.with_named_files(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.with_named_files(item) for item in value]
-        if not isinstance(value, str):
-            return value
-        source = self._own.workspace.resolve(value)
-        if source is None:
-            return value
-        # Raised for thousands of letters, which no file has as its name.
-        with suppress(OSError):
-            if stat.S_ISREG(source.lstat().st_mode):
-                copy = self.resolve(value)
-                if PurePath(value).is_absolute():
-                    return str(copy)
-        return value
+        edit = Edit(arguments)
+        for place, text in [*texts_in(arguments)]:
+            if place.is_key or not text:
+                continue
+            source = self._own.workspace.resolve(text)
+            if source is None or not is_there(source):
+                continue
+            copy = self.resolve(text, place)
+            if copy is None or place not in self._texts:
+                continue
+            relative = copy.relative_to(self._own.files.directory)
+            if PurePath(text).is_absolute():
+                edit.put(place.path, str(copy))
+            elif os.path.normpath(text) != str(relative):
+                edit.put(place.path, str(relative))
+        changed: dict[str, Any] = edit.value
+        return changed
+
+    def look(self, grants: Grants) -> NamedFiles:
+        """Return what will be copied in for the call with these *grants*.
+
+        Raises:
+            ToolExecutionError: something that the call names is not there, cannot be
+                copied, or is too large.
+        """
+        self._refuse_absent()
+        copied: dict[PurePath, CopiedFile] = {}
+        dotfiles: dict[str, None] = {}
+        empty: list[str] = []
+        left = self._own.limit
+        total = Contents()
+        self._contents = {}
+        for target, source in self._named.items():
+            path = PurePath(source.relative_to(self.workspace.directory))
+            hidden = ungranted(path, grants.dotfiles)
+            if hidden is not None:
+                dotfiles[str(hidden)] = None
+            elif source.is_dir():
+                contents = self._listed(path, grants)
+                total.files |= contents.files
+                total.links |= contents.links
+                total.directories += contents.directories
+                total.is_cut = total.is_cut or contents.is_cut
+                refuse_excess(str(path), total, self._limits)
+                self._contents[target] = contents
+                copied[path] = _copied_directory(path, contents)
+                if not contents.files and contents.dotfiles:
+                    dotfiles |= dict.fromkeys(contents.dotfiles[:_MOST_GRANTS])
+                elif not contents.files and not contents.directories:
+                    empty.append(str(path))
+            else:
+                size = _size_of(source)
+                left -= size
+                if left < 0:
+                    raise _too_large(source, self._own.limit)
+                copied[path] = CopiedFile(str(path), size)
+        return NamedFiles(
+            tuple(copied[path] for path in sorted(copied)),
+            tuple(dotfiles),
+            tuple(empty),
+            tuple(self._not_sent),
+        )
 
     def open(self) -> Path:
         """Copy in what the call names, and return the directory; new and changed files
         are listed from now on.
 
         Raises:
-            ToolExecutionError: a file that the call names cannot be copied, or is too
-                large.
+            ToolExecutionError: a file that the call names cannot be copied.
         """
         if not self._is_open:
             self._is_open = True
-            left = self._own.limit
             for target, source in self._named.items():
-                left = self._copy_in(target, source, left)
+                self._copy_in(target, source)
             self._before = self._own.files.snapshot()
         return self._own.files.directory
 
@@ -191,42 +265,101 @@ class CallFiles:
         """
         return self._is_open and self._before is None
 
-    def _copy_in(self, target: str, source: Path, left: int) -> int:
-        """Copy *source*, a file or a directory, to *target* in the own directory;
-        return how many bytes are left.
+    def _relative(self, source: Path) -> PurePath:
+        """Return where *source*, a path in the workspace, is in the own directory: what
+        the skill made lies there as the skill named it.
         """
-        pairs = [(target, source)]
-        if source.is_dir():
-            below: list[Path] = []
-            for directory, _, names in os.walk(source):
-                below += [Path(directory, name) for name in names]
-            pairs = []
-            for path_below in below[: FILE_LIMIT + 1]:
-                place = PurePath(target, path_below.relative_to(source))
-                pairs.append((str(place), path_below))
-        for path, file in pairs:
-            status = file.lstat()
-            if not stat.S_ISREG(status.st_mode):
+        relative = PurePath(source.relative_to(self._own.workspace.directory))
+        if relative.is_relative_to(self._own.results):
+            return relative.relative_to(self._own.results)
+        return relative
+
+    def _note_not_sent(self, path: str, source: Path, target: Path) -> None:
+        """Note that *path* exists and is not copied, because the contract supplied
+        it.
+        """
+        if is_there(source) and (source.is_dir() or not is_there(target)):
+            self._not_sent[path] = None
+
+    def _refuse_absent(self) -> None:
+        for path in self._absent:
+            workspace = self.workspace
+            raise ToolExecutionError(
+                f"The directory {visible_line(path[:80])!r} is not in "
+                f"{workspace.described()}",
+                recoverable=workspace.given is not None,
+                suggested_action=workspace.next_step,
+            )
+
+    def _listed(self, path: PurePath, grants: Grants) -> Contents:
+        """Return what is copied of the directory at *path*."""
+        apart = self._own.results
+        # Below the results themselves nothing is apart.
+        if path.is_relative_to(apart):
+            apart = PurePath("..")
+        directory = self.workspace.directory
+        try:
+            return listed_inside(directory, path, grants.dotfiles, apart)
+        except OSError as error:
+            raise _not_given(str(path), error) from error
+
+    def _copy_in(self, target: PurePath, source: Path) -> None:
+        """Copy *source*, a file or a directory, to *target* in the own directory."""
+        own, root = self._own, self.workspace.directory
+        path = PurePath(source.relative_to(root))
+        contents = self._contents.get(target)
+        if contents is None:
+            self._copy_file(path, target)
+            return
+        try:
+            for directory in contents.directories:
+                place = target / directory.relative_to(path)
+                os.close(_made_directory(own.files.directory, place.parts))
+            for link, leads_to in contents.links.items():
+                to = os.path.relpath(leads_to, link.parent)
+                place = target / link.relative_to(path)
+                _place_link(own.files.directory, place, to)
+        except OSError as error:
+            raise _not_given(str(path), error) from error
+        self._remove_stale(target, path, contents)
+        for file in contents.files:
+            self._copy_file(file, target / file.relative_to(path))
+
+    def _copy_file(self, path: PurePath, target: PurePath) -> None:
+        """Copy the file at *path* of the workspace to *target* in the own directory."""
+        own, root = self._own, self.workspace.directory
+        try:
+            status = (root / path).lstat()
+            if own.copied_in.get(str(target)) == identity_of(status):
+                return  # the own directory has it as it is
+            _place(own.files.directory, target, root, path)
+        except OSError as error:
+            raise _not_given(path.name, error) from error
+        own.copied_in[str(target)] = identity_of(status)
+
+    def _remove_stale(
+        self, target: PurePath, path: PurePath, contents: Contents
+    ) -> None:
+        """Remove the copies below *target* of files that are no longer at *path*."""
+        own, root = self._own, self.workspace.directory
+        for known in [*own.copied_in]:
+            if not PurePath(known).is_relative_to(target):
                 continue
-            if self._own.copied_in.get(path) == identity_of(status):
-                continue  # the own directory has it as it is
-            left -= status.st_size
-            if left < 0 or len(pairs) > FILE_LIMIT:
-                raise ToolExecutionError(
-                    f"{source.name!r} is too large for an untrusted skill: at most "
-                    f"{self._own.limit:,} bytes in {FILE_LIMIT:,} files are copied to "
-                    "its directory",
-                    suggested_action="Send a smaller file; the host can set "
-                    "SkillRuntime(script_limits=...)",
-                )
-            try:
-                _place(self._own.files.directory, path, file)
-            except OSError as error:
-                raise ToolExecutionError(
-                    f"{file.name!r} cannot be given to the script: {error.strerror}"
-                ) from error
-            self._own.copied_in[path] = identity_of(status)
-        return left
+            source = path / PurePath(known).relative_to(target)
+            # What the skill made, or a call named there, lies elsewhere.
+            if source in contents.files or is_there(root / own.results / known):
+                continue
+            if os.path.lexists(root / source):
+                continue
+            del own.copied_in[known]
+            with suppress(OSError):
+                *parents, name = PurePath(known).parts
+                directory = str(own.files.directory.joinpath(*parents))
+                at = open_without_links(directory, flags=_DIRECTORY)
+                try:
+                    os.unlink(name, dir_fd=at)
+                finally:
+                    os.close(at)
 
     def _copied_out(self, change: dict[str, Any]) -> dict[str, Any] | None:
         """Copy a file to the workspace; return *change* with its path there, or None
@@ -273,28 +406,92 @@ def _free(path: Path) -> Path:
     return free
 
 
-def _place(root: Path, path: str, source: Path) -> None:
-    """Copy the file *source* to *path* below *root*, following no link there: a script
-    may have made one.
+def _copied_directory(path: PurePath, contents: Contents) -> CopiedFile:
+    number = len(contents.files) + len(contents.links)
+    return CopiedFile(str(path), contents.bytes, number, dict(contents.left_out))
+
+
+def _size_of(source: Path) -> int:
+    """Return the size of the file *source*.
 
     Raises:
-        OSError: it cannot be read, or a part of *path* is a link.
+        ToolExecutionError: it is not a regular file.
     """
-    *parents, name = PurePath(path).parts
+    try:
+        status = source.lstat()
+    except OSError as error:
+        raise _not_given(source.name, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolExecutionError(
+            f"{source.name!r} cannot be given to the script: it is neither a file nor "
+            "a directory"
+        )
+    return status.st_size
+
+
+def _too_large(source: Path, limit: int) -> ToolExecutionError:
+    return ToolExecutionError(
+        f"{source.name!r} is too large for an untrusted skill: the files that a call "
+        f"names have at most {limit:,} bytes",
+        suggested_action="Send a smaller file; the host can set "
+        "SkillRuntime(script_limits=...)",
+    )
+
+
+def _not_given(name: str, error: OSError) -> ToolExecutionError:
+    return ToolExecutionError(
+        f"{visible_line(name)!r} cannot be given to the script: {error.strerror}"
+    )
+
+
+def _made_directory(root: Path, parts: Iterable[str]) -> int:
+    """Return a descriptor of the directory *parts* below *root*, made where it is
+    missing; no link is followed, because a script may have made one.
+    """
     at = open_without_links(str(root), flags=_DIRECTORY)
     try:
-        for part in parents:
+        for part in parts:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=at)
             inner = os.open(part, _DIRECTORY, dir_fd=at)
             os.close(at)
             at = inner
+    except OSError:
+        os.close(at)
+        raise
+    return at
+
+
+def _place(root: Path, path: PurePath, workspace: Path, source: PurePath) -> None:
+    """Copy the file *source* of *workspace* to *path* below *root*, following no link
+    in either: a script may have made one.
+
+    Raises:
+        OSError: it cannot be read, or a part of a path is a link.
+    """
+    at = _made_directory(root, path.parts[:-1])
+    try:
+        read = open_without_links(f"{workspace}/{source}", flags=_READ)
+        with os.fdopen(read, "rb") as file:
+            with suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=at)
+            # An executable stays one: git compares the mode.
+            mode = 0o644
+            if os.fstat(read).st_mode & stat.S_IXUSR:
+                mode = 0o755
+            written = os.open(path.name, _NEW, mode, dir_fd=at)
+            with os.fdopen(written, "wb") as copy:
+                shutil.copyfileobj(file, copy)
+    finally:
+        os.close(at)
+
+
+def _place_link(root: Path, path: PurePath, leads_to: str) -> None:
+    """Make the link *path* below *root*."""
+    at = _made_directory(root, path.parts[:-1])
+    try:
         with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=at)
-        with (
-            source.open("rb") as file,
-            os.fdopen(os.open(name, _NEW, 0o644, dir_fd=at), "wb") as written,
-        ):
-            shutil.copyfileobj(file, written)
+            os.unlink(path.name, dir_fd=at)
+        os.symlink(leads_to, path.name, dir_fd=at)
     finally:
         os.close(at)

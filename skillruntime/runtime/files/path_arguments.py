@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
+from skillruntime.contract.caller_texts import TextPlace
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
     Location,
@@ -41,8 +42,10 @@ class Files(Protocol):
 
     workspace: Workspace
 
-    def resolve(self, path: str) -> FilePath | None:
-        """Return *path* as an absolute path, or None where it is outside."""
+    def resolve(self, path: str, place: TextPlace) -> FilePath | None:
+        """Return *path*, which is at *place* of the arguments, as an absolute path, or
+        None where it is outside.
+        """
         ...
 
 
@@ -62,7 +65,7 @@ def with_resolved_paths(
     outside = []
     for location, is_key in places:
         value = str(location[-1]) if is_key else value_at(arguments, location)
-        path = files.resolve(value)
+        path = files.resolve(value, TextPlace(location, is_key))
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
         # A key stays as it is: the script runs in the workspace, and looks it up by

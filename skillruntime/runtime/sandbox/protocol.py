@@ -45,6 +45,12 @@ class Limits:
     stdout: int = 10 * 1024**2
     workspace: int = 256 * 1024**2
     """How much the workspace and its temporary files may grow during the command."""
+    copied_bytes: int = 64 * 1024**2
+    """How much the directories have together that one call names and that are copied
+    for an untrusted script.
+    """
+    copied_files: int = 10_000
+    """How many files these directories have."""
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -44,6 +44,7 @@ __all__ = [
     "Source",
     "how_to_grant",
     "interpreter_from_lock",
+    "missing_dotfiles",
     "missing_of",
     "needed_variables",
     "read_head",
@@ -146,6 +147,21 @@ def missing_of(
         missing += _packages(script, source, read, skill)
     missing += _not_granted(asked, needed, grants, skill)
     return tuple(missing)
+
+
+def missing_dotfiles(dotfiles: Sequence[str], skill: str) -> tuple[Missing, ...]:
+    """Return the grants for the *dotfiles* of the workspace that a call of *skill*
+    names.
+    """
+    action = how_to_grant(skill, dotfiles=dotfiles)
+    return tuple(
+        Missing(
+            "grant",
+            f"the call names {path!r}, which begins with a dot and is not granted",
+            action,
+        )
+        for path in dotfiles
+    )
 
 
 def needed_variables(contract: Contract, source: bytes, script: str) -> tuple[str, ...]:
@@ -338,6 +354,7 @@ def how_to_grant(
     *,
     network: bool = False,
     write: bool = False,
+    dotfiles: Sequence[str] = (),
 ) -> str:
     """Return the sentence that says how the host grants this to *skill*.
 
@@ -351,6 +368,8 @@ def how_to_grant(
         parts.append(f"environment={tuple(environment)!r}")
     if write:
         parts.append("write=(DIRECTORY,)")
+    if dotfiles:
+        parts.append(f"dotfiles={tuple(dotfiles)!r}")
     return (
         f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
         f"Grants({', '.join(parts)})}})"

@@ -1,0 +1,247 @@
+"""What a call gives an untrusted script of the workspace: the files and directories
+that its caller named, and what of them is left out.
+
+Law: relative to the workspace, no part of what is copied begins with a dot, unless the
+host granted it; no link leads out of a copied directory; a directory is copied up to
+its limits, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from skillruntime.catalog.visibility import visible_line
+from skillruntime.errors import ToolExecutionError
+from skillruntime.runtime.sandbox.protocol import Limits
+
+__all__ = [
+    "Contents",
+    "CopiedFile",
+    "NamedFiles",
+    "listed_inside",
+    "refuse_excess",
+    "ungranted",
+]
+
+_MOST_ENTRIES = 100_000
+"""How many entries of a directory are counted before it is refused."""
+
+_MOST_WARNINGS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file or directory of the workspace that is copied for an untrusted script.
+
+    ``path`` is relative to the workspace, which is ``"."``; ``bytes`` its size.
+    ``files`` is the number of files in a directory, None for a file, and ``left_out``
+    how much of a directory is not copied, by kind: dotfiles, links, other entries.
+
+    >>> str(CopiedFile("src", 1234, 3, {"dotfile": 3, "link": 1}))
+    'src (3 files, 1,234 bytes; left out: 3 dotfiles, 1 link)'
+    """
+
+    path: str
+    bytes: int
+    files: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields; ``files`` and ``left_out`` only where there are some."""
+        stated: dict[str, Any] = {"path": self.path, "bytes": self.bytes}
+        if self.files is not None:
+            stated["files"] = self.files
+        if self.left_out:
+            stated["left_out"] = dict(self.left_out)
+        return stated
+
+    def __str__(self) -> str:
+        size = _counted(self.bytes, "byte")
+        if self.files is not None:
+            size = f"{_counted(self.files, 'file')}, {size}"
+        if self.left_out:
+            size += f"; {self.left_out_text}"
+        return f"{visible_line(self.path)} ({size})"
+
+    @property
+    def left_out_text(self) -> str:
+        """What is left out, as ``left out: 3 dotfiles, 1 link``."""
+        counts = [_counted(number, kind) for kind, number in self.left_out.items()]
+        return f"left out: {', '.join(counts)}"
+
+
+@dataclass(slots=True)
+class Contents:
+    """What is copied of one directory, by paths relative to the workspace: its
+    *directories*, its *files* with their sizes, its *links* with where they lead.
+    """
+
+    directories: list[PurePath] = field(default_factory=list)
+    files: dict[PurePath, int] = field(default_factory=dict)
+    links: dict[PurePath, PurePath] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    dotfiles: list[str] = field(default_factory=list)
+    """The first dotfiles that are left out."""
+    is_cut: bool = False
+    """Whether it has so many entries that not all were looked at."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """All that one call names: what is *copied*, the paths of *dotfiles* that the host
+    has not granted, the *empty* directories, and what the contract names, *not_sent* by
+    the caller.
+    """
+
+    copied: tuple[CopiedFile, ...] = ()
+    dotfiles: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    not_sent: tuple[str, ...] = ()
+
+    def warnings(self) -> list[str]:
+        """Return what the answer says of what was left out."""
+        warnings = [
+            f"{visible_line(each.path)!r} was copied for the script; "
+            f"{each.left_out_text}"
+            for each in self.copied
+            if each.left_out
+        ]
+        for path in self.empty:
+            warnings.append(f"The directory {visible_line(path)!r} is empty")
+        for path in self.not_sent:
+            warnings.append(
+                f"{visible_line(path)!r} was not copied for the script: the contract "
+                "names it, and not the call; send it to have it copied"
+            )
+        return warnings[:_MOST_WARNINGS]
+
+
+def ungranted(path: PurePath, granted: Iterable[str]) -> PurePath | None:
+    """Return the first part of *path* that begins with a dot, with what leads to it;
+    None where there is none, or *granted* covers it.
+
+    A grant covers what is below it, and what leads to it: ``.git`` is one thing.
+
+    >>> str(ungranted(PurePath("src/.venv/lib"), [".git"]))
+    'src/.venv'
+    >>> ungranted(PurePath(".git/config"), [".git"]) is None
+    True
+    """
+    for grant in granted:
+        if path.is_relative_to(grant) or PurePath(grant).is_relative_to(path):
+            return None
+    for number, part in enumerate(path.parts, start=1):
+        if part.startswith("."):
+            return PurePath(*path.parts[:number])
+    return None
+
+
+def listed_inside(
+    workspace: Path, directory: PurePath, granted: Iterable[str], apart: PurePath
+) -> Contents:
+    """Return what is copied of *directory*, a path relative to *workspace*; *apart* is
+    not looked into.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
+    grants = tuple(granted)
+    contents = Contents()
+    pending = [directory]
+    seen = 0
+    while pending:
+        here = pending.pop()
+        with os.scandir(workspace / here) as entries:
+            for entry in entries:
+                seen += 1
+                if seen > _MOST_ENTRIES:
+                    contents.is_cut = True
+                    return contents
+                path = here / entry.name
+                if path == apart:
+                    continue
+                if ungranted(path, grants) is not None:
+                    contents.left_out["dotfile"] += 1
+                    contents.dotfiles.append(str(path))
+                elif entry.is_symlink():
+                    _note_link(contents, workspace, directory, path)
+                elif entry.is_dir(follow_symlinks=False):
+                    contents.directories.append(path)
+                    pending.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    contents.files[path] = entry.stat(follow_symlinks=False).st_size
+                else:
+                    contents.left_out["special file"] += 1
+    _leave_out_broken_links(contents, directory)
+    return contents
+
+
+def _note_link(
+    contents: Contents, workspace: Path, directory: PurePath, path: PurePath
+) -> None:
+    """Note the link at *path*, or that it leaves *directory*."""
+    try:
+        target = (workspace / path).resolve(strict=True).relative_to(workspace)
+    except (OSError, ValueError, RuntimeError):  # broken, outside, or a loop
+        contents.left_out["link"] += 1
+        return
+    if target.is_relative_to(directory):
+        contents.links[path] = PurePath(target)
+    else:
+        contents.left_out["link"] += 1
+
+
+def _leave_out_broken_links(contents: Contents, directory: PurePath) -> None:
+    """Leave out the links to what is not copied: a dotfile, for example."""
+    there = {directory, *contents.directories, *contents.files}
+    for path, target in list(contents.links.items()):
+        if target not in there:
+            del contents.links[path]
+            contents.left_out["link"] += 1
+
+
+def refuse_excess(path: str, contents: Contents, limits: Limits) -> None:
+    """Refuse the directory at *path*, with those named before it, where more is in it
+    than may be copied.
+
+    Raises:
+        ToolExecutionError: with its size.
+    """
+    number = len(contents.files) + len(contents.links)
+    number_of_entries = max(number, len(contents.directories))
+    shown = repr(visible_line(path))
+    if (
+        contents.is_cut
+        or contents.bytes > limits.copied_bytes
+        or number_of_entries > limits.copied_files
+    ):
+        size = f"{_counted(contents.bytes, 'byte')} in {_counted(number, 'file')}"
+        if contents.is_cut:
+            size = f"more than {_counted(_MOST_ENTRIES, 'entry')}"
+        raise ToolExecutionError(
+            f"The directory {shown} is too large to be copied for an untrusted skill: "
+            f"it has {size}, and at most {limits.copied_bytes:,} bytes in "
+            f"{limits.copied_files:,} files are copied",
+            details={"path": path, "bytes": contents.bytes, "files": number},
+            suggested_action="Name a smaller directory, or single files; the host can "
+            "set SkillRuntime(script_limits=Limits(copied_bytes=..., "
+            "copied_files=...))",
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}s"
