@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillruntime.contract.reading.arguments import pieces
 from skillruntime.contract.repair_rules import (
     CONTAINER_TEXT,
     WRAPPER_OBJECT,
     rules_that,
 )
 from skillruntime.contract.repairs.coercion import Coerced, coerce
-from skillruntime.contract.repairs.containers import pieces
 from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.schemas.explanation import explain

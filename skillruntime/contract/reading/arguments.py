@@ -70,6 +70,9 @@ CUT_OFF_REASONS = frozenset(
         "safety",
     }
 )
+# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of
+# Chinese, Japanese and Arabic.
+_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 
 
 class Parsed(NamedTuple):
@@ -192,6 +195,15 @@ def wrapped(content: Any) -> Any:
     """
     parsed = parse_container(content) if isinstance(content, str) else None
     return parsed.value if parsed else content
+
+
+def pieces(text: str) -> list[str]:
+    """Return the items that *text* may list: one if there is no separator in it.
+
+    >>> pieces("red, green"), pieces("red")
+    (['red', 'green'], ['red'])
+    """
+    return [piece.strip() for piece in _LISTING.split(text.strip())]
 
 
 def looks_like_container(text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from skillruntime.contract.reading.arguments import parse_container, wrapped
+from skillruntime.contract.reading.arguments import parse_container, pieces, wrapped
 from skillruntime.contract.repair_rules import (
     ARRAY_OBJECT,
     ARRAY_OF_ONE,
@@ -67,9 +67,6 @@ _OPENING = ("[", "{", "(", "\uff3b", "\uff5b", "\u3010")
 _CLOSING = ("]", "}")
 # The signs of a list in Markdown.
 _BULLETS = ("- ", "* ", "\u2022 ")
-# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of
-# Chinese, Japanese and Arabic.
-_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a
@@ -341,15 +338,6 @@ def _is_object_of(value: dict[str, Any], items: list[dict[str, Any]]) -> bool:
 
 def _is_like_any(name: str, declared: set[str]) -> bool:
     return name in declared or any(is_close(name, each) for each in declared)
-
-
-def pieces(text: str) -> list[str]:
-    """Return the items that *text* may list: one if there is no separator in it.
-
-    >>> pieces("red, green"), pieces("red")
-    (['red', 'green'], ['red'])
-    """
-    return [piece.strip() for piece in _LISTING.split(text.strip())]
 
 
 def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
