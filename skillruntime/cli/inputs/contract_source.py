@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
@@ -92,11 +92,25 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
     if not archive:
         raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
     scratch.mkdir()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        # "data" refuses links and paths that leave the directory (PEP 706): the
-        # revision may be untrusted.
-        files.extractall(scratch, filter="data")
+    _write_files(archive, scratch)
     return scratch / relative
+
+
+def _write_files(archive: bytes, directory: Path) -> None:
+    """Write the regular files of the tar *archive* below *directory*.
+
+    The revision may be untrusted: no link is made, and no path leaves the directory.
+    `TarFile.extractall` has a filter for that (PEP 706) only since Python 3.11.4.
+    """
+    with tarfile.open(fileobj=io.BytesIO(archive)) as members:
+        for member in members:
+            name = PurePosixPath(member.name)
+            content = members.extractfile(member) if member.isfile() else None
+            if content is None or name.is_absolute() or ".." in name.parts:
+                continue
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())
 
 
 def _git(directory: Path, *arguments: str) -> bytes:
