@@ -61,7 +61,7 @@ class Misfit(NamedTuple):
 class Repaired(NamedTuple):
     """The value, and the repairs that led to it; none where it fits as it is.
 
-    It *is_disputed* where another reading of it, or of a part, was ambiguous: if what
+    *is_disputed* says that another reading of it, or of a part, was ambiguous: if what
     is around it cannot be repaired, that is ambiguous too and not impossible.
     """
 
