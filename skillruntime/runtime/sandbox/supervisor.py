@@ -223,7 +223,7 @@ class _Run:
         os.setsid()  # away from the terminal of the host, and from its signals
         abi = 0
         if self.level == "landlock":
-            abi = min(self.request["abi"], landlock.abi())
+            abi = min(self.request["abi"], landlock.kernel_abi())
             self._restrict_files(abi)
         os.chdir(self.request["directory"])
         for target, descriptor in enumerate(self.streams):
