@@ -87,8 +87,8 @@ def _range_in_words(schema: dict[str, Any]) -> str:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
         bound = schema.get(keyword)
-        # In draft 4 it is true, beside the bound.
-        if bound not in (None, True):
+        # Draft 4: a boolean that modifies `minimum` or `maximum`, not a bound.
+        if bound is not None and not isinstance(bound, bool):
             words += f", {side} than {bound}"
     return words
 
