@@ -28,13 +28,15 @@ def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...
         sent = schema.violations(value, most=most)
     reported = []
     if loop.best is not None:
-        by_path: dict[Path, Violation] = {each.path: each for each in sent}
+        by_path: dict[Path, Violation] = {
+            violation.path: violation for violation in sent
+        }
         for violation in schema.violations(loop.best.value, most=most):
             reported.append(_as_sent(violation, by_path))
-    found: list[Violation] = []
+    explained: list[Violation] = []
     for violation in reported or sent:
-        found += _of_number(violation, schema)
-    return tuple(found)
+        explained += _of_number(violation, schema)
+    return tuple(explained)
 
 
 def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
@@ -56,9 +58,9 @@ def _of_number(violation: Violation, schema: Schema) -> list[Violation]:
         if wanted not in ("integer", "number"):
             continue
         for _, number in converted(wanted, violation.value):
-            found = schema.violations(number, violation.location)
-            if found:
-                return [_below(violation.path, each) for each in found]
+            inner_violations = schema.violations(number, violation.location)
+            if inner_violations:
+                return [_below(violation.path, inner) for inner in inner_violations]
     return [violation]
 
 
