@@ -48,22 +48,22 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
         InvalidSkillError: a contract cannot be read.
     """
     # "diff v1.0 skills/digest": the revision alone means the same path in it.
-    here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
+    existing = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
         # The new side first: "diff HEAD nope.json" is not about HEAD.
         after, before = (
-            _read(_located(spec, here, Path(scratch, str(n))))
+            _read(_located(spec, existing, Path(scratch, str(n))))
             for n, spec in enumerate((new, old))
         )
     return before, after
 
 
-def _located(spec: str, here: str, scratch: Path) -> Path:
+def _located(spec: str, existing: str, scratch: Path) -> Path:
     # A path wins over a revision of the same name, as in "git checkout".
     if os.path.exists(spec):  # noqa: PTH110
         return Path(spec)
     revision, _, path = spec.partition(":")
-    wanted = Path(path or here).absolute()
+    wanted = Path(path or existing).absolute()
     start = next(
         (parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd()
     )
@@ -144,14 +144,14 @@ def _read(path: Path) -> Source:
         children = sorted(path.iterdir())
         skills = [child for child in children if child.is_dir() and _is_skill(child)]
     for directory in skills:
-        found = read_contract_files(str(directory), directory.resolve().name)
+        files = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a
         # removal.
-        for name, error in found.broken.items():
+        for name, error in files.broken.items():
             raise InvalidSkillError(f"{name}: {error}", details=error.details)
-        for name, contract in found.contracts.items():
+        for name, contract in files.contracts.items():
             source.contracts[name] = contract
-            version = contract.version or found.descriptor_version
+            version = contract.version or files.descriptor_version
             if version:
                 source.versions[name] = version
     return source
