@@ -71,8 +71,8 @@ CUT_OFF_REASONS = frozenset(
         "safety",
     }
 )
-# What separates the items of a list: comma, semicolon, bar, tab, line, and the commas of
-# Chinese, Japanese and Arabic.
+# What separates the items of a list: comma, semicolon, bar, tab, line, and the commas
+# of Chinese, Japanese and Arabic.
 _LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 
 
@@ -461,7 +461,7 @@ def several_calls(count: int) -> SkillInputError:
 
 
 def _parse_whole(text: str, options: _Options) -> Parsed:
-    """Parse *text*, all of which is one value, perhaps several times."""
+    """Parse *text*, which is one value, perhaps written several times."""
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()

@@ -129,7 +129,9 @@ class RepairLoop:
         return fits
 
     def violations(self, value: Any, location: Location) -> list[Violation]:
-        """Return what is wrong with *value*; each violation counts against the budget."""
+        """Return what is wrong with *value*; each violation counts against the
+        budget.
+        """
         # By identity: equal values at two places may have different repairs, and
         # hashing a dict is not possible.
         key = (id(value), location)
@@ -161,7 +163,9 @@ class RepairLoop:
             raise OverBudgetError
 
     def grant(self, work: int) -> None:
-        """Set the budget to *work*, so that a refusal can be explained after it ran out."""
+        """Set the budget to *work*, so that a refusal can be explained after it ran
+        out.
+        """
         self._work = work
 
     def _repair_container(self, place: Place) -> Outcome:

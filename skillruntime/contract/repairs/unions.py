@@ -124,7 +124,8 @@ def _may_be_of_another(
     one of the *others*.
     """
     first = outcome.repairs[0]
-    # `'"1,234"'` for an integer or a short text may be the text with superfluous quotes.
+    # `'"1,234"'` for an integer or a short text may be the text with superfluous
+    # quotes.
     if first.rule == QUOTED_TEXT and outcome.value != first.after:
         if any(loop.fits(first.after, other) for other in others):
             return True
