@@ -56,7 +56,7 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
             pass  # it only looks like JSON
     if len(text) <= limit:
         return {"stdout": text}
-    # The start says what it is, the end how it came out.
+    # The start shows what the output is, the end shows the result.
     half = limit // 2
     return {
         "stdout": f"{text[:half]}\n[...]\n{text[-half:]}",
@@ -84,8 +84,8 @@ def _refuse(name: str) -> NoReturn:
 def read_failure(
     exit_code: int, stderr: str, command_line: CommandLine | None = None
 ) -> tuple[SkillError, ...]:
-    """Return what a script's exit code and stderr say: of which parameter it complains,
-    or that it failed.
+    """Return the errors that a script's exit code and stderr report: the parameter at
+    fault, or that the script failed.
 
     A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's
     JSON Pointer, or ``MISSING_REQUIRED_PARAM``; anything else is

@@ -1,9 +1,9 @@
 """Find out which version arguments were written for, and bring them to the current
 shape.
 
-What fits an older shape as it is, is of that version; what fits none is read by each,
-and refused where two readings differ. The repairs and the migrations share the
-knowledge of whose shape is in force, so they are not separable.
+Arguments that fit an older shape unchanged are of that version. Arguments that fit no
+shape are read by each of them, and refused if two readings differ. Repairs and
+migrations both depend on the shape that applies, so they cannot be separated.
 """
 
 from __future__ import annotations

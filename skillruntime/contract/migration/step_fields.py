@@ -49,7 +49,7 @@ class StepFields:
         self._document = document
 
     def refuse(self, name: str, message: str) -> None:
-        """Note that the field *name*, or the whole step without one, is wrong."""
+        """Record that the field *name* is wrong; an empty name means the whole step."""
         path = f"/{self._kind}"
         if name:
             path += f"/{name}"
@@ -66,7 +66,7 @@ class StepFields:
         expected: str,
         default: Any = REQUIRED,
     ) -> Any:
-        """Return the field *name*, which is of the type *kind*; ``None`` where it is
+        """Return the field *name*, which must be of the type *kind*; ``None`` if it is
         refused. *expected* says in words what it must be.
         """
         self._read.add(name)

@@ -412,8 +412,8 @@ def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
 
 
 def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) -> Any:
-    """Return what is under the key *name* of the object, if that is all that the object
-    says.
+    """Return the content under the key *name* of the object, if the object has no other
+    content.
     """
     value: dict[str, Any] = misfit.place.value
     is_nested = bool(misfit.place.path)

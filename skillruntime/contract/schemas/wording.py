@@ -134,8 +134,8 @@ _FORMS = {
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of *names* that is most like *name*, whatever its case; none that
-    is less like it than *cutoff*.
+    """Return the name most like *name*, ignoring case; None if all *names* are less
+    like it than *cutoff*.
 
     >>> nearest("maxlength", ["maxItems", "maxLength"]), nearest("colour", ["size"])
     ('maxLength', None)
