@@ -113,8 +113,8 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """The optional part of an invocation (6.3); ``webhook`` is an extension: where to
-    report the end.
+    """The optional part of an invocation (6.3). ``webhook`` is an extension: the address
+    to which the end is reported.
     """
 
     trace_id: str | None = None

@@ -351,8 +351,8 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
-            # A caller whose key was revoked meanwhile is told that the work was
-            # accepted, and does not receive the result.
+            # A caller whose key was revoked meanwhile learns that the work was accepted,
+            # and does not receive the result.
             if await self._is_still(call.owner, request, credentials):
                 execution = waited
         return _show(call, execution, headers, is_first=True)

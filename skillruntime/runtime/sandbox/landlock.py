@@ -60,8 +60,8 @@ def restrict(
     if abi >= 5:
         handled |= _IOCTL_DEV
     attributes = struct.pack("=Q", handled)
-    # Each version added attributes at the end; the size that is passed tells the kernel
-    # how many to read.
+    # Each version added attributes at the end; the kernel reads as many as the size that
+    # is passed covers.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:

@@ -162,7 +162,7 @@ class EngineTables:
     def overdue(self, max_wait: float | None, task_wait: float | None) -> list[Stored]:
         """Return the executions that have waited longer than *max_wait* seconds to
         begin, and the tasks that have waited longer than *task_wait* to be completed;
-        None is no limit.
+        None means without a limit.
         """
         overdue = []
         for most, sign in ((max_wait, "<>"), (task_wait, "=")):
