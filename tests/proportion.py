@@ -14,10 +14,9 @@ import io
 import subprocess
 import sys
 import tarfile
-import tempfile
 import tokenize
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,7 +77,8 @@ def modules() -> dict[str, Path]:
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
             ".__init__"
         ): path
-        for path in _files_of(PACKAGE)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "bundled" not in path.parts
     }
 
 
@@ -178,9 +178,8 @@ def _expressions(statement: ast.stmt) -> list[ast.AST]:
     return []
 
 
-def size_of(path: Path) -> Size:
-    """Return how large the module at *path* is."""
-    text = path.read_text(encoding="utf-8")
+def size_of(text: str) -> Size:
+    """Return how large the module with this *text* is."""
     tree = ast.parse(text)
     documented = _docstring_lines(tree)
     lines: set[int] = set()
@@ -213,20 +212,32 @@ def _docstring_lines(tree: ast.Module) -> set[int]:
     return found
 
 
-def sizes(package: Path) -> dict[str, Size]:
-    """Return the size of each package below *package*; its single modules are ``.``."""
+def sizes(texts: Iterable[tuple[str, str]]) -> dict[str, Size]:
+    """Return the size of each package, of the modules' paths below ``skillruntime`` and
+    their *texts*; the package's single modules are ``.``.
+    """
     found: dict[str, Size] = {}
-    for path in _files_of(package):
-        parts = path.relative_to(package).parts
+    for path, text in texts:
+        parts = path.split("/")
         name = parts[0] if len(parts) > 1 else "."
-        found[name] = found.get(name, Size()) + size_of(path)
+        found[name] = found.get(name, Size()) + size_of(text)
     return found
 
 
-def _files_of(package: Path) -> list[Path]:
-    return [
-        path for path in sorted(package.rglob("*.py")) if "bundled" not in path.parts
-    ]
+def _texts_now() -> Iterator[tuple[str, str]]:
+    for path in modules().values():
+        yield path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")
+
+
+def _texts_at(revision: str) -> Iterator[tuple[str, str]]:
+    command = ["git", "archive", "--format=tar", revision, "skillruntime"]
+    archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as members:
+        for member in members:
+            content = members.extractfile(member)
+            if content is not None and member.name.endswith(".py"):
+                path = member.name.removeprefix("skillruntime/")
+                yield path, content.read().decode("utf-8")
 
 
 def files_walked(call: Callable[[], Any]) -> int:
@@ -300,19 +311,6 @@ def _row(name: str, now: Size, before: Size | None) -> str:
     )
 
 
-def _sizes_at(revision: str) -> dict[str, Size]:
-    archive = subprocess.run(
-        ["git", "archive", "--format=tar", revision, "skillruntime"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout
-    with tempfile.TemporaryDirectory() as directory:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(directory, filter="data")
-        return sizes(Path(directory) / "skillruntime")
-
-
 def main() -> None:
     """Print the sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -320,8 +318,8 @@ def main() -> None:
     options = parser.parse_args()
     before = None
     if options.against is not None:
-        before = _sizes_at(options.against)
-    sys.stdout.write(f"{report(sizes(PACKAGE), before)}\n")
+        before = sizes(_texts_at(options.against))
+    sys.stdout.write(f"{report(sizes(_texts_now()), before)}\n")
 
 
 if __name__ == "__main__":

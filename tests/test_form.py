@@ -40,12 +40,10 @@ NESTED: set[str] = {
 }
 """Functions with a conditional expression inside another."""
 
-SPLATS: set[str] = {
-}
+SPLATS: set[str] = set()
 """Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
 
-ARGUMENTS: set[str] = {
-}
+ARGUMENTS: set[str] = set()
 """Functions with more than five positional parameters."""
 
 

@@ -66,7 +66,7 @@ async def import_skills(client: Client) -> SkillSource:
     files do not have the digests that the server states is left out, and so is one that
     is larger.
     """
-    found = _Imported()
+    imported = _Imported()
     cursor: str | None = None
     while True:
         request = types.Request[Any, Any](
@@ -77,10 +77,10 @@ async def import_skills(client: Client) -> SkillSource:
             name, _ = split_uri(str(entry.get("uri"))) or ("", "")
             files = await _files_of(client, name, entry.get("resources", ()))
             if files is not None:
-                found.files[name] = files
+                imported.files[name] = files
         cursor = page.next_cursor
         if cursor is None:
-            return found
+            return imported
 
 
 class _Imported:
@@ -104,20 +104,20 @@ async def _files_of(
     """
     if len(resources) > MAX_FILES:
         return None
-    if sum(int(each["size"]) for each in resources) > MAX_BYTES:
+    if sum(int(resource["size"]) for resource in resources) > MAX_BYTES:
         return None
-    found = {}
-    for each in resources:
-        skill, path = split_uri(str(each["uri"])) or ("", "")
-        (content,) = (await client.read_resource(str(each["uri"]))).contents
+    files = {}
+    for resource in resources:
+        skill, path = split_uri(str(resource["uri"])) or ("", "")
+        (content,) = (await client.read_resource(str(resource["uri"]))).contents
         if isinstance(content, types.TextResourceContents):
             data = content.text.encode()
         else:
             data = b64decode(content.blob)
-        if skill != name or f"sha256:{sha256(data).hexdigest()}" != each["digest"]:
+        if skill != name or f"sha256:{sha256(data).hexdigest()}" != resource["digest"]:
             return None
-        found[path] = data
-    return found
+        files[path] = data
+    return files
 
 
 # The annotations of a contract for which MCP's tools have a hint.

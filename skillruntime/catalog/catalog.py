@@ -22,7 +22,12 @@ from skillruntime.catalog.discovery.offering import (
     offered_of,
     several,
 )
-from skillruntime.catalog.discovery.precedence import by_name, newest, rank, version_of
+from skillruntime.catalog.discovery.precedence import (
+    newest,
+    rank,
+    resolve_names,
+    version_of,
+)
 from skillruntime.catalog.discovery.root_snapshot import (
     HIDDEN_FROM_MODEL,
     Entry,
@@ -70,7 +75,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         "_admits",
-        "_beside",
         "_derive",
         "_diagnose",
         "_diagnostics",
@@ -84,6 +88,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         "_rescan",
         "_rivals",
         "_snapshots",
+        "_versioned",
         "shadowed",
     )
 
@@ -97,9 +102,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         is_indexed: bool = False,
     ) -> None:
         offered = [offered_of(snapshot, guard) for snapshot in snapshots]
-        names = by_name(offered)
-        self._entries: Mapping[str, Entry] = names.counting
-        self._beside: Mapping[str, Entry] = names.beside
+        names = resolve_names(offered)
+        self._entries: Mapping[str, Entry] = names.by_plain_name
+        self._versioned: Mapping[str, Entry] = names.by_versioned_name
         self._rivals = names.rivals
         self._admits: Callable[[Entry], bool] = lambda entry: True
         self._snapshots = tuple(snapshots)
@@ -113,8 +118,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._is_indexed = is_indexed
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
-        # Found when they are read: the directories are listed once more for them, and
-        # most programs never ask.
+        # Made when they are first read, because the directories must be listed again,
+        # and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(
             offered, names, guard
@@ -142,7 +147,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         plain = unicodedata.normalize("NFKC", name)
         if plain in self.shadowed:
             return self.shadowed[plain]
-        entry = self._entries.get(plain) or self._beside.get(plain)
+        entry = self._entries.get(plain) or self._versioned.get(plain)
         if entry is None:
             entry = self._chosen(plain)
         if entry is None:
@@ -246,7 +251,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         for entry in self._rivals.get(name, ()):
             # A view has the same rivals as its catalog, but some of them may not exist
             # in the view.
-            is_present = entry.name == name or entry.name in self._beside
+            is_present = entry.name == name or entry.name in self._versioned
             if is_present and self._admits(entry):
                 editions.append(entry)
         if not editions:
@@ -259,9 +264,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         ``digest@1.2.0``.
         """
         editions = {name: metadata_of(entry) for name, entry in self._entries.items()}
-        if not self._beside:
+        if not self._versioned:
             return editions
-        for name, entry in self._beside.items():
+        for name, entry in self._versioned.items():
             editions[name] = metadata_of(entry)
         return dict(sorted(editions.items()))
 
@@ -523,7 +528,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         for name, rivals in self._rivals.items():
             if name in entries:
                 continue
-            left = [entry for entry in rivals if entry.name in view._beside]
+            left = [entry for entry in rivals if entry.name in view._versioned]
             if left:
                 position = newest(
                     (version_of(entry.version), entry.root.trusted) for entry in left
@@ -545,13 +550,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._entries = {
             name: entry for name, entry in self._entries.items() if keeps(entry)
         }
-        view._beside = {
-            name: entry for name, entry in self._beside.items() if keeps(entry)
+        view._versioned = {
+            name: entry for name, entry in self._versioned.items() if keeps(entry)
         }
         view._rivals = self._rivals
         view._snapshots = self._snapshots
         view._recorded = self._recorded
-        entries = [*view._entries.values(), *view._beside.values()]
+        entries = [*view._entries.values(), *view._versioned.values()]
         shown = {entry.file for entry in entries}
         view._diagnose = lambda: diagnostics_of_view(
             self.diagnostics, self._snapshots, shown

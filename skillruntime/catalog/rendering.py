@@ -219,11 +219,13 @@ def render(
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
 _CHARACTERS_A_TOKEN = 8
-"""More than real descriptions have (5.2 in English): a longer list is not counted
-whole, which can take seconds.
+"""More than real descriptions have (5.2 in English). A list that is longer is not
+counted as a whole, because that can take seconds.
 """
 _MAX_MISSES = 64
-"""After so many entries in a row that do not fit, the rest of them is not measured."""
+"""After this many entries in a row that do not fit, the remaining ones are not
+measured.
+"""
 
 
 @dataclass(slots=True)
@@ -278,9 +280,9 @@ def _fit(
 ) -> _Layout:
     """Return the fullest layout within *budget*.
 
-    It is planned with the sum of the entries' tokens, then checked with the whole text,
-    because tokens merge across entries; if that exceeds the budget, it is planned again
-    with a smaller allowance.
+    The layout is planned with the sum of the entries' tokens, then checked with the
+    whole text, because tokens merge across entries. If the text exceeds the budget, the
+    layout is planned again with a smaller allowance.
     """
     planner = _Planner(form, skills, pins, count)
     allowance = budget
@@ -314,8 +316,8 @@ class _Planner:
         self._pinned = [at for at in positions if skills[at].name in pins]
         others = [at for at in positions if skills[at].name not in pins]
         self._order = self._pinned + others
-        # The line about missing skills is reserved from the start, with the largest
-        # number that it can contain.
+        # Reserve the line about missing skills from the start, with the largest number
+        # that it can contain.
         last_line = form.between + form.more(len(skills)) + form.after
         self._frame = count(form.before) + count(last_line)
         self._measured = _Layout(form, skills, [])
@@ -327,8 +329,8 @@ class _Planner:
         left = allowance - self._frame
         left = self._raise(layout, self._pinned, _FULL, left)
         left = self._raise(layout, self._order, _NAME, left)
-        # Descriptions are only for catalogs whose names all fit; without them each
-        # would be measured for nothing.
+        # Descriptions are added only if all names fit; otherwise measuring them would be
+        # useless.
         if _OMITTED not in layout.levels:
             left = self._raise(layout, self._order, _SHORT, left)
             self._raise(layout, self._order, _FULL, left)
@@ -343,8 +345,8 @@ class _Planner:
     def _raise(
         self, layout: _Layout, positions: list[int], level: int, left: int
     ) -> int:
-        """List the skills at *positions* at *level*, as long as *left* tokens are
-        enough; return how many are left then.
+        """List the skills at *positions* at *level*, as long as the *left* tokens
+        suffice; return how many tokens remain.
         """
         misses = 0
         for position in positions:

@@ -20,26 +20,28 @@ __all__ = ["group", "run"]
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
-    "index": "Index the instructions of all skills, so that the first search has them.",
+    "index": "Index the instructions of all skills, so that the first search can use "
+    "them.",
     "prompt": "Print the catalog text as a model reads it.",
     "show": "Show one skill: its instructions, its parameters and its files.",
     "validate": "Check skills and their contracts, and report every problem.",
     "tokens": "Show how many tokens skills cost, and where.",
-    "prepare": "Install the packages that a skill's scripts declare, from their locks.",
+    "prepare": "Install the packages that a skill's scripts declare, from their "
+    "uv lockfiles.",
     "call": "Call a skill and print its result.",
     "new": "Write a new skill that passes validate and its own test.",
-    "init": "Write the contract files of a skill, read from its scripts and its "
+    "init": "Write the contract files of a skill, derived from its scripts and "
     "frontmatter.",
     "diff": "Compare two versions of a contract, and say which version number the "
     "changes require.",
     "lock": "Write the digests of the installed skills to a lockfile, or check them "
     "against it.",
     "serve": "Serve skills over HTTP (the invocation protocol) or MCP.",
-    "remote": "Call remote skills, describe local ones, list and end the executions of "
-    "a server.",
+    "remote": "Call remote skills, describe local ones, and list or end the executions "
+    "of a server.",
     "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
-    "doctor": "Say what is installed, what confines scripts, and what skills lack.",
+    "doctor": "Show what is installed, which sandboxes work, and what skills lack.",
     "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
 }
 

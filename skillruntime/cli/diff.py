@@ -110,20 +110,23 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
     its changes.
     """
     try:
-        compared = _compare(*read_sources(old, new), suggest=suggest)
+        comparisons = _compare(*read_sources(old, new), suggest=suggest)
         # Exit 1 means that the version is too low, not that something changed: a build
         # may break callers on purpose.
-        ok = all(each.ok for each in compared)
-        document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
+        ok = all(comparison.ok for comparison in comparisons)
+        contracts = [comparison.to_dict() for comparison in comparisons]
+        document = {"ok": ok, "contracts": contracts}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_sarif:
         findings = []
-        for each in compared:
-            findings += _findings(each, new)
+        for comparison in comparisons:
+            findings += _findings(comparison, new)
         document = to_sarif(findings)
     print_result(
-        document, lambda console: _draw(console, compared), as_json=as_json or as_sarif
+        document,
+        lambda console: _draw(console, comparisons),
+        as_json=as_json or as_sarif,
     )
     if not ok:
         sys.exit(EXIT_FAILED)
@@ -139,7 +142,7 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
     else:
         names = dict.fromkeys([*old.contracts, *new.contracts])
         pairs = [(name, name) for name in names]
-    found = []
+    comparisons = []
     for before, after in pairs:
         # What is gone from a skill is judged by the version of the rest.
         rest = None
@@ -149,7 +152,8 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         # A callable that is gone breaks its callers (MAJOR); a new one is an addition
         # (MINOR).
         if before not in old.contracts or after not in new.contracts:
-            found.append(_Compared(after, *versions, _whole(before in old.contracts)))
+            verdict = _whole(before in old.contracts)
+            comparisons.append(_Compared(after, *versions, verdict))
             continue
         left, right = old.contracts[before], new.contracts[after]
         verdict = compare(left, right)
@@ -157,23 +161,25 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         suggestion = None
         if suggest and verdict.bump is Bump.MAJOR:
             suggestion = suggest_migration(left, right, verdict)
-        found.append(_Compared(after, *versions, verdict, suggestion))
-    return found
+        comparisons.append(_Compared(after, *versions, verdict, suggestion))
+    return comparisons
 
 
-def _findings(each: _Compared, new: str) -> list[Diagnostic]:
+def _findings(comparison: _Compared, new: str) -> list[Diagnostic]:
     """Return the changes as findings beside the file of the contract: errors where its
     version is too low for them.
     """
-    severity = Severity.ADVICE if each.ok else Severity.ERROR
-    path = _file_of(each.name, new)
+    severity = Severity.ADVICE if comparison.ok else Severity.ERROR
+    path = _file_of(comparison.name, new)
     findings = []
-    for one in each.verdict.changes:
-        # Of a version that is too low, what asks for the higher one.
-        if not each.ok and one.bump is not each.verdict.bump:
+    for change in comparison.verdict.changes:
+        # If the version is too low, report only the changes that require a higher one.
+        if not comparison.ok and change.bump is not comparison.verdict.bump:
             continue
-        message = f"{each.name}: {one.side} {one.path}: {one.why}"
-        finding = Diagnostic(one.rule, severity, path, message, hint=str(one.bump))
+        message = f"{comparison.name}: {change.side} {change.path}: {change.why}"
+        finding = Diagnostic(
+            change.rule, severity, path, message, hint=str(change.bump)
+        )
         findings.append(finding)
     return findings
 
@@ -197,21 +203,20 @@ def _whole(is_removed: bool) -> Verdict:
     return Verdict((Change("document", "", rule, why, bump, bump),))
 
 
-def _draw(console: Console, compared: list[_Compared]) -> None:
+def _draw(console: Console, comparisons: list[_Compared]) -> None:
     from rich.markup import escape
 
-    if not compared:
+    if not comparisons:
         console.print("[yellow]Neither side has a contract[/]")
-    for each in compared:
-        bump = each.verdict.bump
-        versions = (
-            f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
-        )
+    for comparison in comparisons:
+        bump = comparison.verdict.bump
+        old_version = comparison.old_version or "no version"
+        new_version = comparison.new_version or "no version"
         console.print(
-            f"[bold]{escape(each.name)}[/] {versions}  "
+            f"[bold]{escape(comparison.name)}[/] {old_version} → {new_version}  "
             f"[{_COLOURS[bump]}]{str(bump).upper()}[/]"
         )
-        for change in each.verdict.changes:
+        for change in comparison.verdict.changes:
             where = escape(f"{change.side} {change.path}".strip())
             console.print(
                 f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: "
@@ -222,20 +227,24 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
                     f"        {_what_it_shows(change)}: "
                     f"{escape(short(change.counterexample, 200))}"
                 )
-        if each.suggestion is not None:
+        if comparison.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(
                 escape(
-                    json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)
+                    json.dumps(
+                        comparison.suggestion.document, ensure_ascii=False, indent=2
+                    )
                 )
             )
-            for change in each.suggestion.unresolved:
+            for change in comparison.suggestion.unresolved:
                 console.print(
                     f"  [yellow]not migrated:[/] {escape(change.path or '/')}: "
                     f"{escape(change.why)}"
                 )
-        if not each.ok:
-            console.print(f"  [bold red]version too low:[/] {escape(_advice(each))}")
+        if not comparison.ok:
+            console.print(
+                f"  [bold red]version too low:[/] {escape(_advice(comparison))}"
+            )
 
 
 def _what_it_shows(change: Change) -> str:

@@ -36,13 +36,13 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     unavailable = {}
     withheld = {}
     for name in runtime.callable_names():
-        missing = [each.to_dict() for each in runtime.missing(name)]
+        missing = [item.to_dict() for item in runtime.missing(name)]
         if missing:
             unavailable[name] = missing
         if variables := runtime.withheld(name):
             withheld[name] = list(variables)
     roots = [{"path": root.path, "trusted": root.trusted} for root in catalog.roots]
-    found = {
+    report = {
         "version": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -54,17 +54,17 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
         "unavailable": unavailable,
         "withheld": withheld,
     }
-    print_result(found, lambda console: _draw(console, found), as_json=as_json)
+    print_result(report, lambda console: _draw(console, report), as_json=as_json)
 
 
-def _draw(console: Console, found: dict[str, Any]) -> None:
+def _draw(console: Console, report: dict[str, Any]) -> None:
     lines = [
-        f"skillruntime {found['version']}, Python {found['python']}, "
-        f"{found['platform']}",
+        f"skillruntime {report['version']}, Python {report['python']}, "
+        f"{report['platform']}",
         "",
         "Extras",
     ]
-    for extra, is_installed in found["extras"].items():
+    for extra, is_installed in report["extras"].items():
         how = "installed"
         if not is_installed:
             how = f"not installed: pip install 'skillruntime[{extra}]'"
@@ -72,21 +72,21 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
     lines += ["", "Sandboxes for the scripts of untrusted skills"]
     lines += [
         f"  {level}: {reason or 'works'}"
-        for level, reason in found["sandboxes"].items()
+        for level, reason in report["sandboxes"].items()
     ]
-    lines += ["", f"Skills: {found['skills']}, called in {found['workspace']}"]
-    for root in found["roots"]:
+    lines += ["", f"Skills: {report['skills']}, called in {report['workspace']}"]
+    for root in report["roots"]:
         trust = "trusted" if root["trusted"] else "not trusted"
         lines.append(f"  {root['path']} ({trust})")
-    if not found["roots"]:
+    if not report["roots"]:
         lines.append(f"  looked in {', '.join(PLACES)}")
-    if found["unavailable"]:
+    if report["unavailable"]:
         lines += ["", "Not ready to run"]
-    for name, missing in found["unavailable"].items():
-        lines += [f"  {name}: {each['message']}. {each['action']}" for each in missing]
-    if found["withheld"]:
+    for name, missing in report["unavailable"].items():
+        lines += [f"  {name}: {item['message']}. {item['action']}" for item in missing]
+    if report["withheld"]:
         lines += ["", "Run without variables that are set here, unless the host grants"]
         lines[-1] += " them: SkillRuntime(grants={NAME: Grants(environment=(...))})"
-    for name, variables in found["withheld"].items():
+    for name, variables in report["withheld"].items():
         lines.append(f"  {name}: {', '.join(variables)}")
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

@@ -58,12 +58,12 @@ def command(
     from skillruntime.contract.document.lint import lint_contract
     from skillruntime.derive.draft import draft_contracts
 
-    found = _find(skill, directories)
-    derived = derive_scripts(found.resources(), found.read_resource_bytes)
-    documents = draft_contracts(list(derived.values()), found.frontmatter)
+    target = _find(skill, directories)
+    derived = derive_scripts(target.resources(), target.read_resource_bytes)
+    documents = draft_contracts(list(derived.values()), target.frontmatter)
     if not documents:
         message = (
-            f"No script and no frontmatter field of {found.name!r} declares parameters"
+            f"No script and no frontmatter field of {target.name!r} declares parameters"
         )
         hint = (
             "Write contract.json by hand (docs/contract.md), or give a script an "
@@ -71,7 +71,7 @@ def command(
         )
         raise InvalidSkillError(message, suggested_action=hint)
     # All or nothing: half of a skill's contracts replaced would be worse than none.
-    there = [path for path in documents if os.path.lexists(found.directory / path)]
+    there = [path for path in documents if os.path.lexists(target.directory / path)]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
         raise InvalidSkillError(
@@ -82,7 +82,7 @@ def command(
     for path, document in documents.items():
         advice += lint_contract(document, path=path)
     if not dry_run:
-        _write(found.directory, documents)
+        _write(target.directory, documents)
 
     def draw(console: Console) -> None:
         done = "Would write" if dry_run else "Wrote"
@@ -95,7 +95,7 @@ def command(
     result = {
         "written": not dry_run,
         "files": documents,
-        "diagnostics": [each.to_dict() for each in advice],
+        "diagnostics": [finding.to_dict() for finding in advice],
     }
     print_result(result, draw, as_json=as_json)
 

@@ -112,7 +112,8 @@ def command(
         entries.append(_entry(skill) if is_read else "")
     counts = zip(skills, count_each(entries, model), strict=True)
     lines = [
-        _listed(catalog, *each) for each in with_progress(counts, "reading skills")
+        _listed(catalog, skill, count)
+        for skill, count in with_progress(counts, "reading skills")
     ]
 
     def draw(console: Console) -> None:

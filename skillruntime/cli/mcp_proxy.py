@@ -192,28 +192,28 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     from skillruntime.cli.terminal.output import print_result
 
     with log.open(encoding="utf-8", errors="replace") as lines:
-        found = read_report(lines)
+        log_report = read_report(lines)
     if page is not None:
         try:
-            page.write_text(to_html(found), encoding="utf-8")
+            page.write_text(to_html(log_report), encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"{page}: {error}") from None
-    if found.unreadable:
+    if log_report.unreadable:
         click.echo(
             f"{log}: left out what is not an entry of a log of mcp-proxy "
-            f"({found.unreadable} lines)",
+            f"({log_report.unreadable} lines)",
             err=True,
         )
 
     changes = []
     if suggest:
-        changes = suggestions(found)
+        changes = suggestions(log_report)
 
     def draw_changes(console: Console) -> None:
-        for each in changes:
-            before, after = each.parts()
+        for change in changes:
+            before, after = change.parts()
             console.print(
-                f"{each.tool} {each.path}: {each.kind}, {each.reason}",
+                f"{change.tool} {change.path}: {change.kind}, {change.reason}",
                 markup=False,
                 highlight=False,
             )
@@ -233,7 +233,10 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
         from rich.markup import escape
         from rich.table import Column, Table
 
-        for title, counts in (("tool", found.tools), ("client", found.clients)):
+        for title, counts in (
+            ("tool", log_report.tools),
+            ("client", log_report.clients),
+        ):
             table = Table(title, "calls", box=None)
             most_first = sorted(counts.items(), key=lambda item: -item[1].total())
             for name, calls in most_first:
@@ -244,20 +247,20 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
         places = Table(
             "tool", "argument", "rule or error", Column("calls", no_wrap=True), box=None
         )
-        for (tool, path, rule), count in found.places.most_common(20):
+        for (tool, path, rule), count in log_report.places.most_common(20):
             places.add_row(
                 escape(tool), escape(path or "(whole)"), escape(rule), f"{count:,}"
             )
         console.print(places)
-        for reason, count in found.reasons.most_common(20):
+        for reason, count in log_report.reasons.most_common(20):
             console.print(f"\n{count} unchecked: {escape(reason)}", end="")
         console.print()
 
     if suggest:
-        document = {"suggestions": [each.to_dict() for each in changes]}
+        document = {"suggestions": [change.to_dict() for change in changes]}
         print_result(document, draw_changes, as_json=as_json)
         return
-    print_result(found.to_dict(), draw, as_json=as_json)
+    print_result(log_report.to_dict(), draw, as_json=as_json)
 
 
 @command.command("wrap", context_settings={"ignore_unknown_options": True})

@@ -294,7 +294,7 @@ def describe(
         raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what
     # `call` and `show` read.
-    documents = [each.descriptor.to_dict() for each in served]
+    documents = [skill.descriptor.to_dict() for skill in served]
     if len(documents) == 1:
         print_json(documents[0], as_json=as_json)
     else:
@@ -325,15 +325,15 @@ def list_(
         query["cursor"] = cursor
     document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
     try:
-        listed = [Execution.from_dict(each) for each in document["executions"]]
+        listed = [Execution.from_dict(item) for item in document["executions"]]
     except (KeyError, TypeError, MessageError):
         _fail_on_other_server(url, "something other than a list of executions")
 
     def draw(console: Any) -> None:
-        for each in listed:
+        for execution in listed:
             line = (
-                f"{each.execution_id}  {each.status:9}  {each.skill_id}  "
-                f"{each.timestamps.created_at}"
+                f"{execution.execution_id}  {execution.status:9}  {execution.skill_id}  "
+                f"{execution.timestamps.created_at}"
             )
             console.print(line, markup=False)
         if not listed:

@@ -247,13 +247,13 @@ class _ServeCommand(click.Command):
         """Write the ten that everyone needs, then the rest by group."""
         grouped = [option for options in _OPTIONS.values() for option in options]
         first, rest = [], []
-        for each in self.get_params(ctx):
-            if not isinstance(each, click.Option) or each in grouped:
+        for parameter in self.get_params(ctx):
+            if not isinstance(parameter, click.Option) or parameter in grouped:
                 continue
-            if each.name in ("directories", "trust"):
-                first.append(each)
+            if parameter.name in ("directories", "trust"):
+                first.append(parameter)
             else:
-                rest.append(each)
+                rest.append(parameter)
         groups = dict(_OPTIONS)
         groups["Options"] = [*first, *_OPTIONS["Options"]]
         groups["Others"] = rest
@@ -436,14 +436,14 @@ def _load(place: str) -> Authenticator:
     # `python -m` has.
     sys.path.insert(0, "")
     try:
-        found = getattr(importlib.import_module(module), name)
+        authenticator = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise click.UsageError(
             f"--authenticator {place!r} cannot be imported: {error}"
         ) from None
-    if not callable(found):
+    if not callable(authenticator):
         raise click.UsageError(f"--authenticator {place!r} is not a function")
-    return cast("Authenticator", found)
+    return cast("Authenticator", authenticator)
 
 
 def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
@@ -502,9 +502,9 @@ def _serve_mcp(
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:
-    for each in served:
+    for skill in served:
         click.echo(
-            f"  {each.id} {each.descriptor.version} ({each.descriptor.access})",
+            f"  {skill.id} {skill.descriptor.version} ({skill.descriptor.access})",
             err=True,
         )
     if left:

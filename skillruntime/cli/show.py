@@ -147,11 +147,11 @@ def _missing(
     from skillruntime.runtime import SkillRuntime
 
     runtime = SkillRuntime(catalog)
-    found = {}
+    missing_by_name = {}
     for name in names:
         with suppress(SkillRuntimeError):  # nothing runs it here: `call` says why
-            found[name] = runtime.missing(name)
-    return found
+            missing_by_name[name] = runtime.missing(name)
+    return missing_by_name
 
 
 def _draw_needs(out: Console, contract: Contract, missing: tuple[Missing, ...]) -> None:
@@ -160,10 +160,10 @@ def _draw_needs(out: Console, contract: Contract, missing: tuple[Missing, ...]) 
 
     for kind, asked in requirements_of(contract).to_dict().items():
         out.print(f"  [dim]asks for {kind}:[/] {shown(', '.join(asked))}")
-    for each in missing:
-        out.print(f"  [red]not ready:[/] {shown(each.message)}")
-        if each.kind != "grant":  # that action speaks to a host program
-            out.print(f"  [dim]{shown(each.action)}[/]")
+    for item in missing:
+        out.print(f"  [red]not ready:[/] {shown(item.message)}")
+        if item.kind != "grant":  # that action speaks to a host program
+            out.print(f"  [dim]{shown(item.action)}[/]")
 
 
 def _described(
@@ -177,9 +177,9 @@ def _described(
         for item in skill.resources()
     ]
     not_ready = {}
-    for name, found in missing.items():
-        if found:
-            not_ready[name] = [each.to_dict() for each in found]
+    for name, lacking in missing.items():
+        if lacking:
+            not_ready[name] = [item.to_dict() for item in lacking]
     documents = {name: contract.to_dict() for name, contract in contracts.items()}
     return {
         "name": skill.name,

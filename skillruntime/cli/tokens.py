@@ -110,8 +110,8 @@ def command(
         else:
             people = output.console(stderr=True)
             print_rows(
-                (each.name, each.metadata, each.body, each.resource, each.schema)
-                for each in skills
+                (skill.name, skill.metadata, skill.body, skill.resource, skill.schema)
+                for skill in skills
             )
         _show_sums(report, people)
         if advise:
@@ -128,18 +128,18 @@ def command(
 def _exceeded(
     report: TokenReport, max_catalog: int | None, max_body: int | None
 ) -> list[str]:
-    found = []
+    messages = []
     if max_catalog is not None and report.catalog > max_catalog:
-        found.append(
+        messages.append(
             f"the catalog has {report.catalog:,} tokens, more than {max_catalog:,}"
         )
     if max_body is not None:
-        found += [
+        messages += [
             f"{skill.path}: the body has {skill.body:,} tokens, more than {max_body:,}"
             for skill in report.skills
             if skill.body > max_body
         ]
-    return found
+    return messages
 
 
 def _show_table(

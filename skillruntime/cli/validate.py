@@ -1,5 +1,5 @@
-"""``skillruntime validate``: every problem of skills and their contracts at once, by
-the strict format.
+"""``skillruntime validate``: report every problem of skills and their contracts at
+once, by the rules of the strict format.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def command(
     fixed = []
     if fixing:
         fixed = _fixed(validations, as_json=as_json)
-    if fixed:  # read again: what is reported is the state after the fixes
+    if fixed:  # read again, so that the report is of the state after the fixes
         validations = _validations(paths)
     findings: list[Diagnostic] = []
     for validation in with_progress(validations, "checking contracts"):
@@ -128,8 +128,10 @@ def command(
 
 
 def _without_repetition(findings: list[Diagnostic]) -> list[Diagnostic]:
-    """Return *findings* without each ``contract-invalid`` of a file whose document was
-    checked: the check says it again, with everything else that is wrong in it.
+    """Return *findings* without the ``contract-invalid`` of files for which
+    `check_document` has found an error.
+
+    Its findings report the same fault, and all others in the file.
     """
     checked = set()
     for finding in findings:
@@ -146,15 +148,15 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.catalog import validate
     from skillruntime.tokens import count
 
-    found: list[Validation] = []
+    validations: list[Validation] = []
     for path in paths:
-        found += validate(
+        validations += validate(
             path,
             count=lambda text: count(text).tokens,
             progress=lambda files: with_progress(files, "reading skills"),
         )
     # "validate skills skills/pdf" names a skill twice.
-    return list({validation.path: validation for validation in found}.values())
+    return list({validation.path: validation for validation in validations}.values())
 
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
@@ -163,7 +165,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
     fixed = []
     for validation in validations:
-        # Only files with findings are touched: --fix must not rewrite what is right.
+        # Only files with findings: --fix must not rewrite a file that is right.
         if not validation.diagnostics or not os.path.isfile(validation.path):  # noqa: PTH113
             continue
         try:
@@ -190,7 +192,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
     if not os.path.isfile(validation.path):  # noqa: PTH113
         return []
     try:
-        # Not derived: a contract that is read from a script has no author to tell.
+        # Do not derive contracts: a derived one has no author who could correct it.
         skill = read_skill(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
@@ -199,34 +201,33 @@ def _more(validation: Validation) -> list[Diagnostic]:
             for item in error.to_errors()
         ]
     disagreements = [
-        each for each in skill.diagnostics if each.rule == "version-disagreement"
+        diagnostic
+        for diagnostic in skill.diagnostics
+        if diagnostic.rule == "version-disagreement"
     ]
     return disagreements + contract_findings(skill) + _migrations(skill)
 
 
 def contract_findings(skill: Skill) -> list[Diagnostic]:
-    """Return the findings of every contract file of *skill*, those of one file
-    together.
-    """
-    found: list[Diagnostic] = []
+    """Return the findings in every contract file of *skill*, file by file."""
+    findings: list[Diagnostic] = []
     for name in _files(skill.directory):
         try:
-            # Through the skill: it follows no link out of its directory, and bounds
-            # what it reads.
+            # Read through the skill, which follows no link out of its directory and
+            # limits the size of a file.
             document = parse_document(skill.read_resource_bytes(name), name)
         except SkillRuntimeError:
             continue  # catalog.validate has reported a file that cannot be read
-        # As catalog.validate writes the paths, so that the findings of one file can be
-        # compared.
+        # The same path that catalog.validate writes: `_without_repetition` compares the
+        # findings of one file.
         path = str(skill.directory / name)
         faults = [*check_document(document, path=path), *_script(document, skill, path)]
-        found += faults
-        # Advice on a contract that does not work would bury the errors.
-        if isinstance(document, dict) and not any(
-            each.severity is Severity.ERROR for each in faults
-        ):
-            found += lint_contract(document, path=path)
-    return found
+        findings += faults
+        has_error = any(fault.severity is Severity.ERROR for fault in faults)
+        # Advice on a contract that does not work would hide the errors.
+        if isinstance(document, dict) and not has_error:
+            findings += lint_contract(document, path=path)
+    return findings
 
 
 def _files(directory: Path) -> list[str]:
@@ -238,14 +239,15 @@ def _files(directory: Path) -> list[str]:
         several = sorted(
             file.name for file in tools.iterdir() if file.suffix in _SUFFIXES
         )
-    # Of contract.json and contract.yaml the first is read: the other one is reported as
-    # "contract-twice".
+    # If there are both contract.json and contract.yaml, the first is read, and the other
+    # is reported as "contract-twice".
     return [*own[:1], *(f"contracts/{name}" for name in several)]
 
 
 def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
+    """Return a finding if the skill lacks the script that *document* runs."""
     script = _script_of(document)
-    files = [each.path for each in skill.resources()]
+    files = [resource.path for resource in skill.resources()]
     if not script or posixpath.normpath(script) in files:
         return []
     message = f"/run/script: there is no file {script[:120]!r} in the skill"
@@ -257,7 +259,7 @@ def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
 
 
 def _script_of(document: Any) -> str:
-    """Return the script that a contract's document runs; empty where it has none."""
+    """Return the script that a contract's document runs; empty if it runs none."""
     if not isinstance(document, dict) or not isinstance(document.get("run"), dict):
         return ""
     script = document["run"].get("script")
@@ -272,12 +274,12 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
     """
     from skillruntime.compatibility.migration_proof import migration_diagnostics
 
-    found = []
+    findings = []
     for name, contract in skill.contracts.items():
         if contract.migrations:
             tool = name.partition("/")[2]
             path = skill.directory / "contract.json"
             if tool:
                 path = skill.directory / f"contracts/{tool}.json"
-            found += migration_diagnostics(contract, str(path))
-    return found
+            findings += migration_diagnostics(contract, str(path))
+    return findings

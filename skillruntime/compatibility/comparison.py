@@ -47,8 +47,7 @@ class Change:
     otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample``
     is a value that the giving side admits and the taking side refuses (on ``input`` the
     old and the new schema, on ``output`` the new and the old), verified by the reading
-    named in ``counterexample_reading``; ``NO_COUNTEREXAMPLE`` where there is none to
-    show.
+    named in ``counterexample_reading``; ``NO_COUNTEREXAMPLE`` if none was found.
     """
 
     side: str
@@ -317,8 +316,8 @@ def _undecided(containment: Containment) -> str:
 
 
 class _Readings:
-    """The two schemas by either reading, and what is looked up once for all changes
-    between them.
+    """The two schemas by either reading, and lookups that all changes between them
+    share.
     """
 
     def __init__(

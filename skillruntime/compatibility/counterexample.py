@@ -1,5 +1,5 @@
-"""A value that shows a break: the giving schema admits it, and the taking one refuses
-it.
+"""Find a value that shows a break: the giving schema admits it, and the taking schema
+refuses it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AS_DECLARED = {
 
 
 class _Side:
-    """Which values one schema admits, as it is written or in normal form, and values
+    """One schema, as written or in normal form: it judges values, and suggests values
     that it may admit.
     """
 

@@ -1,5 +1,5 @@
-"""Where the members of two object schemas differ: renamed, removed, added, required, or
-not declared by name.
+"""The differences between the members of two object schemas: renamed, removed, added,
+required, or not declared by name.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def member_differences(
 
 
 def _renamed(place: Place) -> dict[str, str]:
-    """Return the renamed members, old name to new name: same schema, equally required,
-    and only one candidate.
+    """Return the renamed members, old name to new name.
+
+    Both have the same schema and are required alike, and no other candidate exists.
     """
     before = place.old.get("properties", {})
     after = place.new.get("properties", {})
@@ -65,7 +66,7 @@ def _renamed(place: Place) -> dict[str, str]:
     for name in removed:
         alike = [other for other in added if _may_be_renamed(place, name, other)]
         near = [other for other in alike if _are_near(name, other)]
-        # Where one member was removed and one added, the names may differ in any way.
+        # If one member was removed and one added, their names need not be alike.
         candidates = alike if len(removed) == len(added) == 1 else near
         if len(candidates) == 1 and candidates[0] not in renamed.values():
             renamed[name] = candidates[0]
@@ -73,8 +74,8 @@ def _renamed(place: Place) -> dict[str, str]:
 
 
 def _may_be_renamed(place: Place, name: str, other: str) -> bool:
-    was_required = name in place.old.get("required", ())
-    is_required = other in place.new.get("required", ())
+    was_required = _requires(place.old, name)
+    is_required = _requires(place.new, other)
     if was_required != is_required:
         return False
     before = without_annotations(place.old["properties"][name])
@@ -87,25 +88,26 @@ def _are_near(name: str, other: str) -> bool:
 
 
 def _renaming(judge: Judge, place: Place, name: str, new_name: str) -> Finding:
-    required = name in place.old.get("required", ())
+    was_required = _requires(place.old, name)
     practical = Bump.MAJOR
-    # A reader of outputs was ready for an optional field to be missing.
-    if judge.is_output and not required:
+    # Readers of outputs already expect that an optional field may be missing.
+    if judge.is_output and not was_required:
         practical = Bump.MINOR
     return place.finding(
         "field-renamed" if judge.is_output else "parameter-renamed",
         f"{name!r} was renamed to {new_name!r}",
         practical,
         set_theory=Bump.MAJOR,
-        ruling=Bump.MAJOR if required else None,
+        ruling=Bump.MAJOR if was_required else None,
         details={"name": name, "new_name": new_name},
     )
 
 
 def _removal(judge: Judge, place: Place, name: str) -> Finding:
     old, new = place.old, place.new
-    required = _requires(old, name) and not _requires(new, name)
-    strict = judge.bump(for_member(old, name), for_member(new, name))
+    # The new schema may still require a name that it no longer declares.
+    lost_requirement = _requires(old, name) and not _requires(new, name)
+    set_theory = judge.bump(for_member(old, name), for_member(new, name))
     if judge.is_output:
         rule = "field-removed"
         why = f"{name!r} is no longer returned"
@@ -114,30 +116,32 @@ def _removal(judge: Judge, place: Place, name: str) -> Finding:
         rule = "parameter-removed"
         why = f"{name!r} is no longer declared"
         practical = Bump.MAJOR
+        # The new schema has a rule for undeclared members, so the two readings agree.
         if _takes_undeclared(new):
-            practical = strict  # it says what it does with what it does not declare
-    if required and judge.is_output:
-        # Readers rely on a required field; no reading of objects as open or closed
-        # changes that.
-        practical = strict = Bump.MAJOR
-    elif required:
-        strict = max(strict, Bump.MINOR)  # it may be missing now, under any schema
+            practical = set_theory
+    if lost_requirement and judge.is_output:
+        # Readers rely on a required field, whether objects are open or closed.
+        practical = set_theory = Bump.MAJOR
+    elif lost_requirement:
+        # Callers may leave it out now, whatever its schema is.
+        set_theory = max(set_theory, Bump.MINOR)
     return place.finding(
         rule,
         why,
         practical,
-        set_theory=strict,
-        ruling=Bump.MAJOR if required else None,
+        set_theory=set_theory,
+        ruling=Bump.MAJOR if lost_requirement else None,
         details={"name": name, "schema": old["properties"][name]},
     )
 
 
 def _added_field(judge: Judge, place: Place, name: str) -> Finding:
     old, new = place.old, place.new
-    strict = judge.bump(for_member(old, name), for_member(new, name))
+    set_theory = judge.bump(for_member(old, name), for_member(new, name))
     if _requires(new, name) and not _requires(old, name):
         why = f"{name!r} is returned now"
-        strict = max(strict, Bump.MINOR)  # it is now required, under any schema
+        # The field is always there now, whatever its schema is.
+        set_theory = max(set_theory, Bump.MINOR)
         ruling = Bump.MAJOR  # 31.5: what the output requires changed
     else:
         why = f"{name!r} is returned now, sometimes"
@@ -146,7 +150,7 @@ def _added_field(judge: Judge, place: Place, name: str) -> Finding:
         "field-added",
         why,
         Bump.MINOR,
-        set_theory=strict,
+        set_theory=set_theory,
         ruling=ruling,
         details={"name": name, "schema": new["properties"][name]},
     )
@@ -159,20 +163,20 @@ def _added_parameter(judge: Judge, place: Place, name: str) -> Finding:
         why = f"{name!r} must be given now, and old calls do not give it"
         rule = "required-parameter-added"
         return place.finding(rule, why, Bump.MAJOR, details=details)
-    strict = judge.bump(for_member(old, name), for_member(new, name))
+    set_theory = judge.bump(for_member(old, name), for_member(new, name))
     practical = Bump.MINOR
     # An explicit `additionalProperties` says that callers may have sent this name
     # before.
     if _takes_undeclared(old):
-        practical = max(strict, Bump.MINOR)
+        practical = max(set_theory, Bump.MINOR)
     why = f"{name!r} may be given now"
-    if strict is Bump.MAJOR:
+    if set_theory is Bump.MAJOR:
         why += "; by set theory old calls might have sent anything under this name"
     return place.finding(
         "optional-parameter-added",
         why,
         practical,
-        set_theory=strict,
+        set_theory=set_theory,
         ruling=Bump.MINOR,
         details=details,
     )
@@ -227,7 +231,7 @@ def _under_patterns(
     judge: Judge, place: Place, compare: Callable[[Judge, Place], Iterator[Finding]]
 ) -> Iterator[Finding]:
     before, after = _patterns(place.old), _patterns(place.new)
-    # Under the same patterns schemas are compared one by one; otherwise the patterns'
+    # Under the same patterns the schemas are compared pairwise; how different patterns
     # overlap is unknown.
     if before.keys() != after.keys():
         why = "the names that are allowed changed"
@@ -252,7 +256,7 @@ def _undeclared(
     if isinstance(before, dict) and isinstance(after, dict):
         yield from compare(judge, Place(place.path, before, after))
         return
-    practical = strict = judge.bump(before, after)
+    practical = set_theory = judge.bump(before, after)
     took, takes = _takes_undeclared(old), _takes_undeclared(new)
     # If a schema does not mention undeclared members, callers are assumed to send none.
     if judge.is_output or not took:
@@ -263,7 +267,7 @@ def _undeclared(
         "additional-properties-changed",
         f"undeclared members were {_treated(before)} and are {_treated(after)} now",
         practical,
-        set_theory=strict,
+        set_theory=set_theory,
         details={"undeclared": True},
     )
 

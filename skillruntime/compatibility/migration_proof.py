@@ -31,13 +31,13 @@ __all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was tried, and the values that a migration does not convert to the new
-    shape.
+    """How many values were tried, and those that a migration does not convert to the
+    new shape.
 
-    ``failures`` are ``{"to": version, "input": value, "why": sentence}``: of each
-    migration one input for each distinct cause, what is wrong with the structure before
-    values beyond a bound. ``unproven`` are the versions that a migration without
-    ``accepts`` leads to: nothing says what to try it on.
+    ``failures`` are ``{"to": version, "input": value, "why": sentence}``: for each
+    migration one input for each distinct cause, faults of structure before values
+    beyond a bound. ``unproven`` are the targets of migrations without ``accepts``, for
+    which no values can be generated.
     """
 
     cases: int
@@ -62,10 +62,9 @@ def prove_migrations(
     version correctly.
 
     The laws: a value of the old schema (``accepts``, objects closed) migrates to one
-    that the next schema accepts, at the end the contract's own; the input is not
-    changed; the whole chain gives what the contract accepts. At most *examples* values
-    are generated, always the same; *counterexamples* are tried too: those of `compare`,
-    say.
+    that the next schema accepts, and the last one to what the contract accepts; the
+    input is not changed. At most *examples* values are generated, always the same.
+    *counterexamples*, such as those of `compare`, are tried too.
 
     >>> closed = {"type": "object", "additionalProperties": False}
     >>> migration = {"from": "1.x", "to": "2.0.0", "steps": [{"wrap": "/topics"}]}
@@ -85,9 +84,11 @@ def prove_migrations(
         if migration.accepts is None:
             unproven.append(str(migration.to))
             continue
-        tried, broken = _tried(contract, migration, examples, list(counterexamples))
+        tried, failures_of_one = _try_migration(
+            contract, migration, examples, list(counterexamples)
+        )
         cases += tried
-        failures += broken
+        failures += failures_of_one
     return Proof(cases, tuple(failures), tuple(unproven))
 
 
@@ -95,12 +96,12 @@ def migration_diagnostics(
     contract: Contract, path: str, *, examples: int = 50
 ) -> list[Diagnostic]:
     """Return findings on the migrations of the contract in the file *path*."""
-    found = []
+    diagnostics = []
     proof = prove_migrations(contract, examples=examples)
     for version in proof.unproven:
         text = f"the migration to {version} has no 'accepts', so it cannot be tried"
         hint = "add 'accepts', the input schema of the old version"
-        found.append(
+        diagnostics.append(
             Diagnostic("migration-unproven", Severity.ADVICE, path, text, hint=hint)
         )
     for failure in proof.failures:
@@ -110,41 +111,43 @@ def migration_diagnostics(
             f"{failure['why']}"
         )
         hint = "correct its steps, or narrow its 'accepts' to what old callers send"
-        found.append(
+        diagnostics.append(
             Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint)
         )
-    return found
+    return diagnostics
 
 
-def _tried(
+def _try_migration(
     contract: Contract, migration: Migration, examples: int, counterexamples: list[Any]
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many values were tried on *migration*, and its failures."""
-    old = _with_definitions(migration.accepts, contract)
-    accepts = Schema(old, where=f"migration to {migration.to}")
+    """Try *migration* on values of its old schema; return how many were tried, and the
+    failures.
+    """
+    old_schema = _with_definitions(migration.accepts, contract)
+    accepts = Schema(old_schema, where=f"migration to {migration.to}")
     try:
-        narrow: Any = closed(normal_form(old))
+        sample_schema: Any = closed(normal_form(old_schema))
     except NotComparable:
-        narrow = old
-    rest = chain(contract.migrations, migration.to)
-    end = rest[-1].to if rest else migration.to
+        sample_schema = old_schema
+    following = chain(contract.migrations, migration.to)
+    last_version = following[-1].to if following else migration.to
     version = contract.version
-    if version is not None and not same_line(Version.parse(version), end):
+    if version is not None and not same_line(Version.parse(version), last_version):
         why = (
-            f"nothing leads on from {end} to {version}, so every call of an older "
-            "version is refused"
+            f"nothing leads on from {last_version} to {version}, so every call of an "
+            "older version is refused"
         )
         return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried = 0
     failures: dict[_Cause, dict[str, Any]] = {}
-    # Known counterexamples first: they are small, and what a generator finds last.
-    for value in [*counterexamples, *islice(_values(narrow), examples)]:
+    # Known counterexamples first: they are small, and a generator would find them last.
+    for value in [*counterexamples, *islice(_values(sample_schema), examples)]:
         # Closing the objects may leave values that the schema itself refuses, and
         # arguments are always an object.
         if not isinstance(value, dict) or not accepts.is_valid(value):
             continue
         tried += 1
-        broken = _broken_law(contract, migration, rest, value)
+        broken = _broken_law(contract, migration, following, value)
         if broken is not None:
             failure = {"to": str(migration.to), "input": value, "why": broken.why}
             failures.setdefault(broken.cause, failure)
@@ -153,8 +156,8 @@ def _tried(
 
 
 def _values(schema: Any) -> Iterator[Any]:
-    """Yield a few values of the object *schema*, and then each value of each member in
-    the first of them.
+    """Yield a few objects that *schema* describes, and then the first of them with each
+    member replaced by each of its sample values.
     """
     whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
     yield from whole
@@ -167,7 +170,7 @@ def _values(schema: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What two inputs have in common that fail alike."""
+    """What inputs that fail alike have in common."""
 
     is_beyond_bound: bool
     law: str
@@ -177,7 +180,7 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """Why a value breaks a law, for its author and to tell one cause from another."""
+    """A broken law: *why*, for the author, and the cause, to tell it from others."""
 
     cause: _Cause
     why: str
@@ -186,12 +189,10 @@ class _Broken:
 def _broken_law(
     contract: Contract,
     migration: Migration,
-    rest: list[Migration],
+    following: list[Migration],
     value: dict[str, Any],
 ) -> _Broken | None:
-    """Return the law that *migration*, followed by the *rest* of the chain, breaks on
-    *value*.
-    """
+    """Return the law that *migration*, then the *following* ones, break on *value*."""
     before = json.dumps(value, sort_keys=True)
     try:
         result = migration.apply(value)
@@ -203,19 +204,20 @@ def _broken_law(
     if json.dumps(value, sort_keys=True) != before:
         cause = _cause("input", "", value)
         return _Broken(cause, "the migration changed its input")
-    for index, following in enumerate([*rest, None]):
-        shape = _shape(following, contract)
+    # None stands for the contract itself, which comes after the last migration.
+    for index, next_migration in enumerate([*following, None]):
+        shape = _shape(next_migration, contract)
         if shape is not None:
             # As `Contract.accept` does between the links of a chain: a null for what
             # may be absent is left out, say.
             coerced = coerce(result, shape)
             if not coerced.fits:
-                return _not_accepted(result, coerced.violations, following, index)
+                return _not_accepted(result, coerced.violations, next_migration, index)
             result = without_decimals(coerced.value)
-        if following is None:
+        if next_migration is None:
             continue
         try:
-            result = following.apply(result)
+            result = next_migration.apply(result)
         except SkillInputError as error:
             path = error.path if isinstance(error, MigrationError) else ""
             cause = _cause(f"chain {index}", path, result)
@@ -226,18 +228,19 @@ def _broken_law(
 def _not_accepted(
     result: Any,
     violations: tuple[Violation, ...],
-    following: Migration | None,
+    next_migration: Migration | None,
     index: int,
 ) -> _Broken:
-    """Return why *result* is refused by what comes next: *following*, the migration
-    *index* of the rest of the chain, or else the contract.
+    """Return why *next_migration*, or the contract if that is None, refuses *result*.
+
+    *index* is the position of the migration among the following ones.
     """
-    if following is None:
+    if next_migration is None:
         subject = "the contract"
     elif index == 0:
         subject = "the next version"
     else:
-        subject = str(following.source)
+        subject = str(next_migration.source)
     error = explain(violations)[0]
     cause = _cause(
         f"{index} {violations[0].keyword}",
@@ -256,20 +259,20 @@ def _cause(
         kind = type_name(value_at(value, parse_pointer(pointer)))
     except LookupError:
         kind = "absent"
-    # What is wrong with one item is wrong with each.
+    # Faults of different items of an array have one cause.
     pointer = re.sub(r"/\d+(?=/|$)", "/*", pointer)
     return _Cause(is_beyond_bound, law, pointer, kind)
 
 
-def _shape(following: Migration | None, contract: Contract) -> Schema | None:
-    """Return what the migration *following* starts from, or the contract's own input
-    after the last one.
+def _shape(migration: Migration | None, contract: Contract) -> Schema | None:
+    """Return the schema that *migration* starts from, if it has one; for None, the
+    contract's own input.
     """
-    if following is None:
+    if migration is None:
         return contract.input
-    if following.accepts is None:
+    if migration.accepts is None:
         return None
-    return Schema(_with_definitions(following.accepts, contract))
+    return Schema(_with_definitions(migration.accepts, contract))
 
 
 def _with_definitions(schema: Any, contract: Contract) -> Any:
@@ -277,9 +280,9 @@ def _with_definitions(schema: Any, contract: Contract) -> Any:
     if not isinstance(schema, dict):
         return schema
     document = contract.to_dict()
-    around = {
+    definitions = {
         word: document[word]
         for word in ("$schema", "$defs", "definitions")
         if word in document
     }
-    return {**around, **schema}
+    return {**definitions, **schema}

@@ -266,12 +266,12 @@ def _reads(node: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
-    """Write ``unevaluated...`` as what it means where no other subschema looks at the
+    """Replace ``unevaluated...`` by the plain keyword, if no other subschema judges the
     same value.
 
-    Then what is evaluated is what is declared next to it: for objects that is
-    ``additionalProperties``, for arrays ``items`` (JSON Schema Core 2020-12, 11.2 and
-    11.3).
+    Only the declarations next to it count as evaluated then, so it means
+    ``additionalProperties`` for objects and ``items`` for arrays (JSON Schema Core
+    2020-12, 11.2 and 11.3).
     """
     if not _LOOKING_TOO.isdisjoint(found) or "$ref" in found:
         return

@@ -207,8 +207,8 @@ def _both(keyword: str, mine: Any, value: Any) -> Any:
 
 
 def _shared(mine: Any, value: Any) -> list[Any]:
-    """Return what is in both lists; a value that is not a list stands for a list of
-    it.
+    """Return the items of both lists; a value that is not a list counts as a list of
+    one.
     """
     allowed = mine if isinstance(mine, list) else [mine]
     others = value if isinstance(value, list) else [value]
@@ -300,7 +300,7 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
 
 
 def _some_values(schema: Any, depth: int, most: int) -> list[Any]:
-    """Return at most *most* values of *schema*, a part of what is at *depth*."""
+    """Return at most *most* values of *schema*, a part of the schema at *depth*."""
     return list(islice(_values(schema, depth + 1), most))
 
 

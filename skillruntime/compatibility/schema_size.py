@@ -176,7 +176,7 @@ def _children(keyword: str, value: Any) -> Iterator[Any]:
 
 
 def without_descriptions(schema: Any) -> Any:
-    """Return *schema* without the keywords that say nothing of what is valid.
+    """Return *schema* without the keywords that do not affect what is valid.
 
     >>> name = {"description": "Of the person.", "minLength": 1}
     >>> without_descriptions({"title": "Person", "properties": {"title": name}})

@@ -54,8 +54,8 @@ def _rule(
 def rules_that(effect: Effect) -> frozenset[str]:
     """Return the ids of the rules that have the *effect*.
 
-    >>> sorted(rules_that("rewrites"))
-    ['boolean-text', 'number-text', 'quoted-text', 'thousands']
+    >>> "number-text" in rules_that("rewrites")
+    True
     """
     return frozenset(rule.id for rule in RULES.values() if rule.effect == effect)
 

@@ -1,10 +1,10 @@
 """Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write
 instead.
 
-`Version.parse` takes nothing but SemVer; `read_version` takes what is found in the wild
-and says what it made of it. SemVer defines no ranges: a `VersionRange` is written as in
-the contract document (``>=3.0.0,<4.0.0``) or as npm does (``^1.2``, ``~1.2.3``,
-``1.x``, ``1.2.3 - 2.3.4``, ``||``).
+`Version.parse` accepts only SemVer; `read_version` also accepts other common forms and
+reports how it read them. SemVer defines no ranges: a `VersionRange` is written as in
+the contract document (``>=3.0.0,<4.0.0``) or as in npm (``^1.2``, ``~1.2.3``, ``1.x``,
+``1.2.3 - 2.3.4``, ``||``).
 """
 
 from __future__ import annotations
@@ -455,7 +455,7 @@ def _parse_comparators(text: str) -> _Comparators:
 
 
 class _Partial(NamedTuple):
-    """A version of which the last parts may be left open: ``1``, ``1.2``, ``1.2.x``,
+    """A version whose last parts may be left open: ``1``, ``1.2``, ``1.2.x``,
     ``1.2.3-rc.1``, ``*``.
     """
 

@@ -82,9 +82,11 @@ class Command:
     description: str = ""
     arguments: list[Argument] = field(default_factory=list)
     exclusive: dict[int, bool] = field(default_factory=dict)
-    """The groups of which at most one may be given; true where one must be."""
+    """The groups of which a call may give at most one argument; true if it must give
+    one.
+    """
     one_of: list[list[str]] = field(default_factory=list)
-    """Names of arguments of which at least one must be given."""
+    """Lists of names; a call must give at least one argument of each list."""
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)

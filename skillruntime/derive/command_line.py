@@ -237,18 +237,17 @@ def _with_places(
     is_open: bool,
     faults: list[SkillError],
 ) -> list[str]:
-    """Return the words of the *options*, of which the last takes more where it
-    *is_open*, and of the places.
+    """Return the words of the *options* and of the places. If *is_open*, the last
+    option would take the words that follow it.
     """
     words = _in_place(places, faults)
-    # Such a script reads positions: flags are looked for among the words, so they
-    # follow them.
+    # Such a script reads words by position, so the flags come after them.
     if line.parser == "places":
         return [*words, *options]
     for place in places:
         if place.parameter.takes == "rest" and place.words:
-            # argparse takes the words that are left from the first positional on, and
-            # ``--`` would be one of them.
+            # argparse takes all words from the first positional on, and ``--`` would be
+            # one of them.
             first = words[: len(words) - len(place.words)]
             if not first and place.parameter.flag is None:
                 first = words[:1]
@@ -389,10 +388,10 @@ def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
 
 
 def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
-    """Return the positional words; what was left out before one that was given is
-    filled with its default.
+    """Return the positional words. A positional that was left out before one that was
+    given gets its default.
     """
-    # Trailing positionals that say nothing more than the default are left out.
+    # Trailing positionals that only repeat the default are left out.
     while places and not _is_needed(places[-1]):
         places = places[:-1]
     words: list[str] = []

@@ -99,7 +99,7 @@ _Members = tuple[dict[str, Any], list[str], list[Any]]
 
 
 def _branches(command: Command) -> Iterator[_Members]:
-    """Yield the members of each way through the commands."""
+    """Yield the members of each path through the commands and their subcommands."""
     properties, required, rules = _members(command)
     if not command.chooser:
         yield properties, required, rules
@@ -127,8 +127,8 @@ def _object(
 def _members(command: Command) -> _Members:
     arguments = command.arguments
     properties = {argument.name: _property(argument) for argument in arguments}
-    # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a
-    # script may have it.
+    # Two arguments of a script may have one name, but `required` lists each name once
+    # (JSON Schema 2020-12, 6.5.3).
     required = dict.fromkeys(
         argument.name for argument in arguments if argument.required
     )
@@ -146,8 +146,8 @@ def _members(command: Command) -> _Members:
 
 
 def _given(argument: Argument, *, is_true: bool = False) -> dict[str, Any]:
-    """Return the schema of calls in which *argument* is given; a switch must be true
-    where *is_true* says so.
+    """Return the schema of calls that give *argument*; with *is_true*, a switch must be
+    true.
     """
     schema: dict[str, Any] = {}
     # A switch that is false is not on the command line, so it excludes nothing.
@@ -173,7 +173,7 @@ def _property(argument: Argument) -> dict[str, Any]:
     is_optional = argument.off_flag is None and not argument.required
     if is_switch and is_optional and default is ABSENT:
         default = False
-    # A default that was filled in would exclude the other members of the group.
+    # If its default were filled in, it would exclude the other members of the group.
     if argument.group is not None and not is_switch and default is not ABSENT:
         if str(default) not in description:
             description = f"{description} (default: {default})".strip()
@@ -186,6 +186,9 @@ def _property(argument: Argument) -> dict[str, Any]:
 
 
 def _value_schema(argument: Argument) -> dict[str, Any]:
+    """Return the schema of the value of *argument*, as a list if the flag may be
+    repeated.
+    """
     item = dict(argument.value.schema)
     match argument.takes:
         case "nothing":
@@ -196,16 +199,17 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
         case "values" | "rest":
             item = {"type": "array", "items": item}
             least = argument.least if argument.length is None else argument.length
-            if least:  # ``minItems: 0`` says nothing
+            if least:  # ``minItems: 0`` has no effect
                 item["minItems"] = least
             if argument.length is not None:
                 item["maxItems"] = argument.length
         case "optional" if argument.bare:
+            # `--color` without a value is sent as true.
             item = {"anyOf": [item, {"const": True}]}
     if not argument.repeat:
         return item
     schema: dict[str, Any] = {"type": "array", "items": item}
-    # A required flag that may be repeated is given at least once.
+    # A required flag must be given at least once.
     if argument.required:
         schema["minItems"] = 1
     return schema
@@ -222,12 +226,12 @@ def to_command_line(command: Command) -> CommandLine:
 
 
 def _parameter(argument: Argument) -> Parameter:
-    # The long flag says in a log what was meant.
+    # In a log, the long flag is easier to understand.
     long_flags = [flag for flag in argument.flags if len(flag) > 2]
     flags = [*long_flags, *argument.flags]
     default = argument.default
-    # A member of a group that is sent is written, whatever its value: only a counted
-    # flag starts from its default.
+    # A group's member is always written if it is sent, even with its default. Only a
+    # counted flag starts from its default.
     if argument.group is not None and argument.takes != "count":
         default = ABSENT
     return Parameter(

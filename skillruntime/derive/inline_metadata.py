@@ -1,5 +1,5 @@
-"""The block at the top of a script that says what it needs (PEP 723), read without
-running the script.
+"""Read the block at the top of a script that declares its dependencies (PEP 723),
+without running the script.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class InlineMetadata(NamedTuple):
 
 
 def parse_inline_metadata(source: str) -> InlineMetadata:
-    """Return what *source* declares; nothing where there is no block, or it cannot be
-    read.
+    """Return what *source* declares; empty if there is no block, or it is malformed.
 
     >>> lines = ["# /// script", '# dependencies = ["feedparser>=6", "pypdf"]', "# ///"]
     >>> parse_inline_metadata("\\n".join(lines) + "\\n").dependencies

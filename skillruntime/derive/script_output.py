@@ -67,7 +67,7 @@ def text_output(stdout: str, *, limit: int = TEXT_LIMIT) -> dict[str, Any]:
     text = stdout.strip()
     if len(text) <= limit:
         return {"stdout": text}
-    # The start says what it is, the end how it came out.
+    # The start shows what the output is, the end shows the result.
     half = limit // 2
     return {
         "stdout": f"{text[:half]}\n[...]\n{text[-half:]}",
@@ -95,8 +95,8 @@ def _refuse(name: str) -> NoReturn:
 def usage_errors(
     exit_code: int, stderr: str, line: CommandLine | None = None
 ) -> tuple[SkillError, ...]:
-    """Return what a script's own parser complains of; nothing where it does not, or
-    ended with another code than parsers do.
+    """Return the errors that a script's own parser reports; none where it reports none,
+    or where the script ended with another code than parsers do.
 
     A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's
     JSON Pointer, or ``MISSING_REQUIRED_PARAM``.

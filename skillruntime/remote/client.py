@@ -172,7 +172,7 @@ class RemoteClient:
             message += f"; the execution is {last.execution_id}"
             details = {"execution_id": last.execution_id}
         elif self.descriptor.extensions.idempotency_key:
-            # It finds the execution, if there is one.
+            # With this key the execution can be found, if there is one.
             details = {"idempotency_key": plan.key}
         # It may still run there: the error must not suggest a second call.
         raise RemoteError(
@@ -184,7 +184,7 @@ class RemoteClient:
         self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None
     ) -> Execution:
         """Follow an execution that was begun before, perhaps by an earlier process, and
-        return it ended.
+        return it when it has ended.
         """
         plan = self._plan_for_known()
         flow = invocation_flow.resume(plan, execution_id)
@@ -197,21 +197,21 @@ class RemoteClient:
         return await self._drive(plan, flow, None)
 
     def _plan_for_known(self) -> Plan:
-        """Return the plan for requests about an execution that exists: it is never
-        invoked.
+        """Return a plan for requests about an existing execution; it invokes
+        nothing.
         """
         request = InvocationRequest(self.caller, self.descriptor.id, {})
         return self._plan(request, "", None, False)
 
     def _checked(self, execution: Execution) -> Execution:
-        """Return *execution* if its output is what the descriptor promises.
+        """Return *execution* if its output fits the descriptor.
 
         Raises:
-            SkillOutputError: it is not.
+            SkillOutputError: the output does not fit.
         """
         schema = self.descriptor.output.schema
-        # A descriptor is a promise of a third party; an output that breaks it must not
-        # reach a model as a result.
+        # A third party wrote the descriptor; an output that breaks it must not reach a
+        # model as a result.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
             document = {"input": {"type": "object"}, "output": schema}
             contract = Contract.from_dict(document, name=self.descriptor.id)
@@ -250,10 +250,10 @@ class RemoteClient:
         flow: InvocationFlow,
         on_change: Callable[[Execution], None] | None,
     ) -> Execution:
-        """Carry out the steps of *flow* until it returns an execution; when we are
-        cancelled, ask the server to cancel that one.
+        """Carry out the steps of *flow* until it returns an execution; if this call is
+        cancelled, ask the server to cancel the execution.
         """
-        # Asked for each call: a key may be rotated while the process runs.
+        # Read again for each call, because a key may be rotated while the process runs.
         credentials = self.credentials or from_environment(self.descriptor)
         seen: Execution | None = None
         answer: StepResult = None
@@ -292,8 +292,8 @@ class RemoteClient:
 
 @dataclass(slots=True)
 class _Sender:
-    """Sends requests, with credentials where they belong; a refused one is renewed
-    once.
+    """Sends requests, with credentials to the origin of the endpoint only; credentials
+    that are refused are renewed once.
     """
 
     transport: Transport
@@ -334,8 +334,8 @@ async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> Non
     """Ask the server to cancel the execution, shielded and bounded; failures are
     ignored.
     """
-    # We are being cancelled ourselves: without the shield nothing would be sent,
-    # without the limit we would hang.
+    # This task is being cancelled: without the shield nothing would be sent, and without
+    # the time limit we could hang.
     with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS):
         request = next(invocation_flow.cancel(plan, execution_id))
         assert isinstance(request, Send)
@@ -365,13 +365,13 @@ class RemoteRunner:
             timeout = math.ceil(timeout)
         caller = self.client.caller
         if context.caller:
-            # A server that trusts us can distinguish our users by it.
+            # A server that trusts us can distinguish our users by this id.
             caller = replace(caller, id=context.caller)
         try:
             execution = await self.client.invoke(
                 arguments,
-                # The call is the execution: it runs once, however often the request is
-                # repeated by us or around us.
+                # The key identifies the call, which therefore runs once, however often
+                # the request is repeated by us or by our callers.
                 key=context.idempotency_key(arguments),
                 timeout=timeout,
                 trace_id=context.call_id,
@@ -413,8 +413,7 @@ def to_output(execution: Execution) -> Any:
         code = _END_CODES.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
         message = f"The execution is {execution.status} and does not say why"
         document = ErrorDocument(code, message)
-    # The skill's own errors, one for each parameter, are worth more to a model than one
-    # sentence.
+    # The skill's own errors, one for each parameter, help a model more than one sentence.
     listed = (document.details or {}).get("errors")
     errors: tuple[SkillError, ...] = ()
     if isinstance(listed, list):
@@ -424,8 +423,8 @@ def to_output(execution: Execution) -> Any:
 
 
 def as_input_error(error: RemoteError) -> SkillInputError | None:
-    """Return the refusal of arguments that the server's own contract made, as ours;
-    None where it is something else.
+    """Return *error* as a `SkillInputError` if the server's contract refused the
+    arguments; None if it is another error.
     """
     if error.document.code != WireCode.VALIDATION_ERROR:
         return None

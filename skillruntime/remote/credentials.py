@@ -71,8 +71,8 @@ class Shown:
 
 
 Credentials = Callable[[AuthConfig, bool], Awaitable[Shown]]
-"""Gives what to show for an `AuthConfig`. The second argument is true when what was
-shown before was refused.
+"""Returns the credentials to send for an `AuthConfig`. The second argument is true if
+those that were sent before were refused.
 """
 
 
@@ -140,7 +140,7 @@ class Token:
         return Shown({"authorization": f"Bearer {self.access}"})
 
     def is_good(self, now: float) -> bool:
-        """Return whether it can still be shown at *now*."""
+        """Return whether the token can still be sent at *now*."""
         return self.expires_at is None or now < self.expires_at - _EARLY
 
 
@@ -170,8 +170,8 @@ class ClientCredentials:
         self._lock = _LoopLock()
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the ``Authorization`` header with a token that is good; *is_refused*
-        asks for another one.
+        """Return the ``Authorization`` header with a valid token; *is_refused* asks for
+        another token than the last one.
         """
         before = self._token
         async with self._lock.of_this_loop():
@@ -204,8 +204,8 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an
-    address to visit, then a code.
+    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): the
+    person visits an address, and the browser returns with a code.
 
     >>> config = OAuth2Config("https://a.example/token", "https://a.example/authorize")
     >>> flow = AuthorizationCode.begin(config, "cli", "http://127.0.0.1:9/callback")
@@ -224,8 +224,8 @@ class AuthorizationCode:
     def begin(
         cls, config: OAuth2Config, client_id: str, redirect: str
     ) -> AuthorizationCode:
-        """Return the flow whose ``address`` is to be opened in a browser, which comes
-        back to *redirect*.
+        """Return the flow; open its ``address`` in a browser, which will return to
+        *redirect*.
         """
         # Authlib has no types.
         from authlib.oauth2 import rfc7636  # type: ignore[import-untyped]
@@ -254,14 +254,14 @@ class AuthorizationCode:
         transport: Transport | None = None,
         guard: AddressGuard | None = None,
     ) -> Token:
-        """Return the token for the address that the browser came back to.
+        """Return the token; *visited* is the address to which the browser returned.
 
         Raises:
-            RemoteError: the person refused, or the answer is not to our question.
+            RemoteError: the person refused, or the answer belongs to another flow.
         """
         fields = parse_qs(urlsplit(visited).query)
         query = {name: values[-1] for name, values in fields.items()}
-        # In constant time, and before anything else of the answer is believed (RFC
+        # Compare in constant time, and before trusting any other part of the answer (RFC
         # 6749, 10.12).
         if not secrets.compare_digest(query.get("state", ""), self.state):
             raise _refused("the browser returned a different state than it was sent")
@@ -305,7 +305,7 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
 
 
 def _in_variable(character: str) -> str:
-    """Return one character of a host as the name of a variable has it."""
+    """Return one character of a host as it is written in the name of a variable."""
     if character.isalnum():
         return character
     # A dash and a dot are written differently, so that api-example.com never gets the
@@ -320,10 +320,10 @@ def _in_variable(character: str) -> str:
 def from_environment(
     descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None
 ) -> Credentials:
-    """Return credentials for *descriptor* from the environment; their first use names a
-    variable that is missing.
+    """Return credentials for *descriptor* from the environment. If a variable is
+    missing, their first use raises an error that names it.
 
-    The variable of an API key is `variable_for` the endpoint; the key goes only to a
+    The variable of an API key is `variable_for` the endpoint; the key is sent only to a
     skill that asks for one. For OAuth it is ``SKILLRUNTIME_TOKEN_...`` for a token that
     the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
     ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
@@ -384,7 +384,8 @@ async def ask_for_token(
     and the secret, with which the client authenticates as in RFC 6749, 2.3.1.
 
     Raises:
-        RemoteError: it issues none. Of its answer only the error code is repeated.
+        RemoteError: it issues none. The message repeats only the error code of its
+            answer.
     """
     headers = {
         "content-type": "application/x-www-form-urlencoded",
@@ -397,7 +398,7 @@ async def ask_for_token(
         pair = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
         headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
     else:
-        # A public client (2.1): a program on a person's machine can keep no secret.
+        # A public client (2.1): a program on a person's machine cannot keep a secret.
         fields["client_id"] = client_id
     request = WireRequest("POST", url, headers, urlencode(fields).encode())
     try:
@@ -430,8 +431,8 @@ def _bearer_token(document: Mapping[str, Any]) -> str | None:
     """Return the access token in the answer of a token endpoint; None if there is none
     that can be shown as a bearer token.
     """
-    # RFC 6749, 7.1: the case of the type means nothing; a token of an unknown type must
-    # not be used.
+    # RFC 6749, 7.1: the type is case-insensitive, and a token of an unknown type must not
+    # be used.
     if str(document.get("token_type", "bearer")).lower() != "bearer":
         return None
     access = document.get("access_token")
@@ -464,7 +465,7 @@ def _refused(why: str) -> RemoteError:
 
 
 class _LoopLock:
-    """One lock for each event loop: a blocking call runs in a loop of its own."""
+    """A lock for each event loop, because a blocking call runs in a separate loop."""
 
     def __init__(self) -> None:
         self._lock: anyio.Lock | None = None

@@ -339,8 +339,8 @@ def _parameter(name: str, schema: Any, required: bool) -> ParameterDefinition:
         for key, value in schema.items()
         if key not in ("type", "description", "default")
     }
-    # The `type` of 4.4 is one name: a list of types, or none, is "any" with the rest in
-    # its schema.
+    # In 4.4 `type` is a single name. A list of types, or no type, becomes "any", and the
+    # rest is kept as its schema.
     if not isinstance(kind, str):
         if kind is not None:
             rest["type"] = kind

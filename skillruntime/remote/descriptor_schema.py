@@ -51,8 +51,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["version"],
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
-        # Any text, as 4.2 gives no form; NUL alone is refused, which PostgreSQL holds
-        # in no text.
+        # Any text, because 4.2 defines no form. Only NUL is refused, which PostgreSQL
+        # cannot store in a text.
         "id": {
             "type": "string",
             "minLength": 1,

@@ -24,8 +24,8 @@ class WireRequest:
     # Neither headers nor body are shown in a log or traceback: they hold credentials.
     headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     body: bytes = field(default=b"", repr=False)
-    # Of the socket, or of a proxy that the server is configured to trust; never of a
-    # header alone.
+    # The address of the socket, or the one reported by a proxy that the server is
+    # configured to trust; a header of any other peer is ignored.
     peer: str = ""
 
     @property

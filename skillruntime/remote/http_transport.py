@@ -114,7 +114,7 @@ class HttpTransport:
 
     async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
-        # Of a failure only its kind is reported: its text could quote the peer.
+        # Only the kind of a failure is reported, because its text could quote the peer.
         try:
             return await self._send(self._client, request, address)
         except _NOT_CONNECTED as error:
@@ -134,13 +134,13 @@ class HttpTransport:
     async def _send(
         self, client: httpx2.AsyncClient, request: WireRequest, address: str
     ) -> WireResponse:
-        """Send to *address* itself; the name goes into the Host header, and into TLS,
-        which checks it.
+        """Send *request* to the IP *address*. The host's name is in the Host header and
+        is passed to TLS, which checks it.
         """
         parts = urlsplit(request.url)
         host = ascii_host(request.url)
-        # A small compressed answer can be gigabytes when it is unpacked.
         headers = {
+            # A small compressed answer can be gigabytes when it is unpacked.
             "accept-encoding": "identity",
             **request.headers,
             "host": _netloc(host, parts.port),
@@ -162,7 +162,7 @@ class HttpTransport:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
-                # While it comes: a length that a peer declares proves nothing.
+                # Checked while the body arrives: a declared length proves nothing.
                 if len(body) > self._max_response:
                     raise UnreachableError(
                         f"The response is longer than {self._max_response:,} bytes",
@@ -182,8 +182,8 @@ async def send(
     *,
     timeout: float = 60.0,
 ) -> WireResponse:
-    """Return the response to one request: over *transport*, or over HTTP where there is
-    none.
+    """Send one request over *transport*, or over HTTP without one, and return the
+    response.
     """
     if transport is not None:
         return await transport(request)
@@ -200,8 +200,8 @@ def _netloc(host: str, port: int | None) -> str:
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:
-    """Return the target of a redirect that is followed: one to the same origin, and a
-    POST only if it stays one.
+    """Return the target of a redirect if it is followed: only to the same origin, and
+    for a POST only if the method stays POST.
     """
     followed = _FOLLOWED if request.method == "GET" else _FOLLOWED_AS_POST
     location = response.headers.get("location")

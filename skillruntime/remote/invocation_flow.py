@@ -292,14 +292,14 @@ def _given_up(plan: Plan, document: ErrorDocument, may_have_run: bool) -> Remote
 
 
 def _submission_failure(answer: StepResult) -> _Failure | None:
-    """Return why a POST did not get through, if it may be sent again; None if *answer*
-    is an answer to it.
+    """Return why a POST was not accepted, if it may be sent again; None if *answer*
+    answers it.
 
     Raises:
-        RemoteError: it did not get through, and must not be sent again.
+        RemoteError: it was not accepted, and must not be sent again.
     """
     if isinstance(answer, UnreachableError):
-        # A request that we would not send at all, such as one to a private address.
+        # We refused to send the request, for example to a private address.
         if answer.is_refused:
             raise _unreachable(answer, may_have_run=answer.was_sent)
         error = _unreachable(answer, may_have_run=False)
@@ -311,8 +311,8 @@ def _submission_failure(answer: StepResult) -> _Failure | None:
     if document is None:
         message = f"The endpoint answered {answer.status}"
         document = ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message)
-    # An execution that timed out while the server held its answer back.
     elif document.code == WireCode.EXECUTION_TIMEOUT and _has_execution(answer):
+        # The request was accepted, and its execution timed out before the answer.
         return None
     hint = document.retry or RetryHint()
     delay = _retry_after(answer)
@@ -329,15 +329,16 @@ def _submission_failure(answer: StepResult) -> _Failure | None:
 def _follow(
     plan: Plan, execution: Execution, next_poll: float | None
 ) -> InvocationFlow:
-    """Poll until the end, then fetch the result where the status did not bring it.
+    """Poll until the execution has ended, then fetch its result if the status did not
+    contain it.
 
-    *next_poll* is in how many seconds the server wants to be asked, if it says so.
+    *next_poll* is the delay that the server asked for, in seconds, or None.
     """
     endpoint = plan.descriptor.endpoint
     polls = 0
     while True:
         yield Saw(execution)
-        # 6.2, step 3: a status may leave the output to the result's address.
+        # 6.2, step 3: a status may omit the output, which is at the result's address.
         if execution.status is ExecutionStatus.COMPLETED and not execution.has_output:
             response = yield from _get(plan, endpoint.result_of(execution.execution_id))
             result = _read_result(response, plan, execution)
@@ -349,16 +350,16 @@ def _follow(
         status_url = endpoint.status_of(execution.execution_id)
         response = yield from _get(plan, status_url, _wait_header(plan))
         next_poll = _next_poll(response)
-        seen = _read_execution(response, plan, execution.execution_id)
-        # A server that shows an execution running after its end has lost its data, or
-        # serves another one under this id.
-        if not can_reach(execution.status, seen.status):
+        update = _read_execution(response, plan, execution.execution_id)
+        # A server that shows an execution as running after its end has lost its data,
+        # or serves another execution under this id.
+        if not can_reach(execution.status, update.status):
             why = (
-                f"an execution cannot become {seen.status} once it was "
+                f"an execution cannot become {update.status} once it was "
                 f"{execution.status}"
             )
             raise _bad_response(response, why)
-        execution = seen
+        execution = update
         polls += 1
 
 
@@ -403,14 +404,14 @@ def _get(
 def _backoff(
     plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None
 ) -> float:
-    """Return the seconds before the next try (6.6): *first* x 2^attempt, of which the
-    upper half is random; never less than the server suggests.
+    """Return the seconds before the next attempt (6.6): *first* x 2^attempt, of which
+    the upper half is random, but never less than the server suggests.
     """
     if first is None:
         first = plan.retry.backoff_ms / 1000
     pause: float = min(MAX_PAUSE, first * 2.0 ** min(attempt, 16))
-    # Clients that failed together must not come back together; half of the pause stays
-    # certain.
+    # Clients that failed at the same time must not all return at the same time, so half
+    # of the pause is random.
     pause = pause * (0.5 + 0.5 * plan.jitter())
     if hint is not None and hint.suggested_delay_ms is not None:
         pause = max(pause, hint.suggested_delay_ms / 1000)
@@ -418,20 +419,19 @@ def _backoff(
 
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
-    """Return whether the server asks us to stay away for longer than we wait: then the
-    call fails at once and says so.
+    """Return whether the server asks for a longer pause than we are ready to wait, such
+    as a day of maintenance; the call then fails at once and says so.
     """
-    # A day of maintenance is not worth waiting for inside a call.
     if hint is None or hint.suggested_delay_ms is None:
         return False
     return hint.suggested_delay_ms / 1000 > plan.patience
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
-    """Return ``Prefer: wait`` (RFC 7240) where the server announces that it waits, and
-    for no longer than it does.
+    """Return ``Prefer: wait`` (RFC 7240) if the server announces that it waits, with at
+    most the seconds that it announces.
     """
-    # A server that never announced it may close the connection before it answers.
+    # A server that does not announce it might close the connection before it answers.
     seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
     if seconds < 1:
         return {}
@@ -439,13 +439,13 @@ def _wait_header(plan: Plan) -> dict[str, str]:
 
 
 def _poll_interval(plan: Plan, polls: int, next_poll: float | None) -> float:
-    """Return the seconds before the next poll; *next_poll* is what the last answer asks
-    for.
+    """Return the seconds before the next poll; *next_poll* is the delay that the last
+    answer asked for, or None.
     """
     announced = plan.descriptor.extensions.poll_interval_ms
-    # ``Retry-After`` cannot say less than a second; the descriptor can.
+    # ``Retry-After`` cannot be less than a second; the descriptor's interval can.
     if next_poll is not None and (next_poll != 1 or announced is None):
-        # A server that says "now" each time is still not asked without a pause.
+        # Pause even if the server asks for 0 seconds.
         return max(next_poll, _FIRST_POLL)
     if announced is not None:
         return announced / 1000
@@ -462,7 +462,7 @@ def _read_execution(
         RemoteError: *response* is a refusal, or not of the protocol.
     """
     is_success = 200 <= response.status < 300
-    # The server held its answer back until the execution timed out.
+    # The server waited with its answer until the execution had timed out.
     is_timeout = response.status == 504 and _has_execution(response)
     if not is_success and not is_timeout:
         may_have_run = execution_id is not None and not plan.repeatable

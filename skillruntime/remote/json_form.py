@@ -92,7 +92,7 @@ def _written(item: Any) -> Any:
     if is_dataclass(item):
         return write(item)
     if isinstance(item, tuple):
-        return [_written(each) for each in item]
+        return [_written(element) for element in item]
     if isinstance(item, Mapping):
         return dict(item)
     if isinstance(item, Enum):

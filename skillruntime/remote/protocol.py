@@ -113,8 +113,8 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """The optional part of an invocation (6.3); ``webhook`` is an extension: where to
-    report the end.
+    """The optional part of an invocation (6.3). ``webhook`` is an extension: the address
+    to which the end is reported.
     """
 
     trace_id: str | None = None
@@ -136,8 +136,8 @@ class InvocationRequest:
 
     >>> InvocationRequest.from_dict({"caller": {"id": "a", "type": "service"}})
     Traceback (most recent call last):
-    ...
-    skillruntime.remote.protocol.MessageError: /skill_id should be a string of 1 to ...
+        ...
+    skillruntime.remote.protocol.MessageError: /skill_id should be a string ...
     """
 
     caller: Caller

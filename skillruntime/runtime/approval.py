@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # Imports packaging, which only scripts need.
     from skillruntime.runtime.scripts.readiness import Missing
 
-__all__ = ["Approval", "Approve", "not_trusted", "run_approved"]
+__all__ = ["Approval", "Approve", "not_trusted_error", "run_approved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Approval:
     """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with
     these arguments.
 
-    ``digest`` identifies the files that will run and their contract: a copy was made of
-    them before, and nothing else runs. A host that keeps an approval keeps the digest
-    with it. ``grants`` are those of the call; ``asks`` is what the contract asks for,
-    and ``missing`` what the script still lacks. ``environment`` names the variables it
-    asks for.
+    ``digest`` identifies the files that will run and their contract: they were copied
+    before the host is asked, and only the copy runs. A host that keeps an approval
+    keeps the digest with it. ``grants`` are those of the call; ``asks`` is what the
+    contract asks for, and ``missing`` is what the script still lacks. ``environment``
+    names the variables that the script asks for.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Approval:
     files: tuple[CopiedFile, ...] = ()
     """What of the workspace will be copied for the script, with its size."""
     confidence: str | None = None
-    """How far a contract that was read from the script is reliable: ``"high"``,
+    """How reliable a contract is that was read from the script: ``"high"``,
     ``"medium"`` or ``"low"``; None for a written contract.
     """
 
@@ -63,7 +63,8 @@ Approve = Callable[[Approval], Answer | Awaitable[Answer]]
 
 
 async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
-    """Return the output of the call.
+    """Run the call and return its output; ask the host first if the script is
+    untrusted.
 
     Raises:
         AccessDeniedError: the script is untrusted, and the host did not approve it.
@@ -81,11 +82,11 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     skill, runner = target.skill, target.runner
     script = str(target.contract.run["script"])
     if skill is None or approve is None or not isinstance(runner, ScriptRunner):
-        raise not_trusted(target.name, script)
+        raise not_trusted_error(target.name, script)
     import anyio.to_thread
 
-    # In a thread: a skill may have megabytes, and the event loop has other calls to
-    # serve.
+    # Copy in a thread: a skill may have megabytes, and the event loop has other calls
+    # to serve.
     with await anyio.to_thread.run_sync(copy_skill, skill, target.contract) as code:
         required = requirements_of(target.contract)
         known = prepared.grants | runner.grants
@@ -94,13 +95,13 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             prepared.request.name,
             skill,
             script,
-            # As the caller names the files, not where their copies lie.
+            # The files as the caller named them, not the paths of their copies.
             arguments=prepared.accepted.arguments,
             environment=(*required.environment, *required.optional),
             digest=code.digest,
             grants=known,
             asks=required.to_dict(),
-            # From the copy: what is missing may change with the files.
+            # Read from the copy, because the requirements may change with the files.
             missing=(
                 *runner.missing(prepared.grants, code),
                 *missing_dotfiles(named.dotfiles, skill.name),
@@ -108,7 +109,7 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             files=named.copied,
             confidence=target.contract.to_dict().get("derived", {}).get("confidence"),
         )
-        # The deadline starts afterwards, because a person may be asked.
+        # The deadline starts after the approval, because a person may be asked.
         granted = prepared.grants | await _ask(approve, request)
         if granted.dotfiles != prepared.grants.dotfiles:
             named = await _named_files(prepared, granted | runner.grants)
@@ -133,7 +134,7 @@ async def _named_files(prepared: Prepared, grants: Grants) -> NamedFiles:
 
 
 async def _run_within_deadline(prepared: Prepared) -> Any:
-    """Run the call; the only place that waits for a skill."""
+    """Run the call within its timeout; only this function waits for a skill."""
     import anyio
 
     deadline = None
@@ -184,7 +185,8 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
         answer = await answer
     if isinstance(answer, Grants):
         return answer
-    # Nothing else that is true (a dict, a coroutine left unawaited) is an approval.
+    # Only True itself is an approval, no other value that counts as true, such as a
+    # dict or a coroutine that was not awaited.
     if answer is True:
         return Grants()
     refusal = (
@@ -206,8 +208,8 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
     )
 
 
-def not_trusted(name: str, script: str) -> AccessDeniedError:
-    """Return the error of an untrusted script where the host has no ``approve=``."""
+def not_trusted_error(name: str, script: str) -> AccessDeniedError:
+    """Return the error for an untrusted script if the host has no ``approve=``."""
     return AccessDeniedError(
         f"The skill {name.partition('/')[0]!r} comes from an untrusted directory, so "
         "its script is not run",

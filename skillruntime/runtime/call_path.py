@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillOutputError
-from skillruntime.runtime.approval import Approve, not_trusted, run_approved
+from skillruntime.runtime.approval import Approve, not_trusted_error, run_approved
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import (
     CallRequest,
@@ -158,7 +158,8 @@ class CallPath:
 
             arguments = with_resolved_paths(arguments, target.contract.input, watched)
         if target.needs_approval and self.approve is None:
-            raise not_trusted(target.name, str(target.contract.run["script"]))
+            script = str(target.contract.run["script"])
+            raise not_trusted_error(target.name, script)
         timeout = options.get("timeout")
         if timeout is None:
             timeout = target.contract.run.get("timeout_seconds", self.timeout)

@@ -147,8 +147,8 @@ def _entered(
             _log().exception("An observer failed before %r was called", name)
     try:
         yield
-    # CancelledError is not an Exception, and a span must close for it too.
     except BaseException as error:
+        # CancelledError is not an Exception, and a span must close for it too.
         _leave(stack, name, error)
         raise
     else:

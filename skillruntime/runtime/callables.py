@@ -78,7 +78,9 @@ class Callables:
         definition_tokens: int | None,
     ) -> None:
         self.definition_tokens = definition_tokens
-        """The most tokens that the definitions of one untrusted skill's tools take."""
+        """The maximum number of tokens for the tool definitions of one untrusted
+        skill.
+        """
         self._factories = tuple(factories)
         self._run_script = run_script
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
@@ -90,13 +92,13 @@ class Callables:
 
     @property
     def catalog(self) -> SkillCatalog:
-        """The catalog of the moment."""
+        """The current catalog."""
         return self._catalog
 
     @catalog.setter
     def catalog(self, catalog: Any) -> None:
         if not isinstance(catalog, SkillCatalog):
-            # What newcomers pass first: the functions themselves, alone or in a list.
+            # A frequent mistake: the functions themselves, alone or in a list.
             given = catalog if isinstance(catalog, list | tuple) else [catalog]
             hint = ""
             if any(map(callable, given)):
@@ -112,12 +114,13 @@ class Callables:
     def register(
         self, name: str, runner: FunctionRunner, contract: Contract | None
     ) -> None:
-        """Let *runner* run *name*, under *contract* or, without one, under that of the
-        catalog's skill.
+        """Register *runner* for *name*; without *contract* the contract of the
+        catalog's skill applies.
         """
         self._functions[name] = (runner, contract)
         self._found.pop(name, None)
-        # a name with a range ("digest@^1") may resolve to this function
+        # Forget all targets: a name with a range ("digest@^1") may resolve to this
+        # function.
         self._changed()
 
     def contract(self, name: str) -> Contract:
@@ -139,14 +142,15 @@ class Callables:
             return None
 
     def open_skill(self, name: str) -> ActiveSkill:
-        """Return the skill *name* with what can be called of it: its scripts, and the
-        functions of its name.
+        """Return the skill *name* with everything in it that can be called: its
+        scripts, and the functions of its name.
 
         Raises:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
             InvalidSkillError: its SKILL.md cannot be read.
         """
-        if (functions := self._functions_of(name)) and name not in self.catalog:
+        functions = self._functions_of(name)
+        if functions and name not in self.catalog:
             return ActiveSkill.of_functions(name, functions)
         skill = self.catalog.activate(name)
         contracts = {**skill.contracts, **self._functions_of(skill.name)}
@@ -182,11 +186,10 @@ class Callables:
         return sorted(scores, key=lambda name: -scores[name])
 
     def names(self) -> Iterator[str]:
-        """Yield what can be called, functions first; a skill whose contract is faulty
-        is left out.
+        """Yield the names that can be called, functions first; a skill whose contract
+        is faulty is left out.
 
-        A skill's contracts are read when its names are asked for the first time, and
-        kept.
+        A skill's contracts are read when its names are first asked for, and then kept.
         """
         listed = self._listed
         position = 0
@@ -217,8 +220,10 @@ class Callables:
         return self._targets.get(name) if isinstance(name, str) else None
 
     def target(self, name: str, function: Callable[..., Any] | None = None) -> Target:
-        """Return what *name* resolves to: its contract and what runs it; *function* is
-        what the host calls by it.
+        """Return what *name* resolves to: its contract and what runs it.
+
+        *function* is the callable that the host passed instead of a name; it is used
+        only in the error that says it is not registered.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -272,18 +277,21 @@ class Callables:
 
     def _script_runner(self, name: str) -> ScriptRunner | None:
         runner = self.target(name).runner
-        # Sandboxes and processes: only for a question about scripts.
+        # Imported here, because it loads sandboxes and processes.
         from skillruntime.runtime.scripts.runner import ScriptRunner
 
         return runner if isinstance(runner, ScriptRunner) else None
 
     def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return what each callable of *names* lacks, those left out that are ready."""
+        """Return what each callable of *names* lacks; those that are ready are left
+        out.
+        """
         messages: dict[str, tuple[str, ...]] = {}
         for name in names:
-            with suppress(SkillRuntimeError):  # a call of it will say why
-                if missing := self.missing(name, _NO_GRANTS):
-                    messages[name] = tuple(each.message for each in missing)
+            with suppress(SkillRuntimeError):  # a call of it reports the reason
+                missing = self.missing(name, _NO_GRANTS)
+                if missing:
+                    messages[name] = tuple(lack.message for lack in missing)
         return messages
 
     def _functions_of(self, name: str) -> dict[str, Contract]:
@@ -296,11 +304,12 @@ class Callables:
 
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
         if callable(name):
-            own = getattr(name, "__name__", type(name).__name__)
+            function_name = getattr(name, "__name__", type(name).__name__)
             raise SkillNotFoundError(
                 "A call takes a skill's name, or what @skill made, not the function "
-                f"{own!r} itself",
-                suggested_action=f"Call it by its name, {own!r}, once it was given: "
+                f"{function_name!r} itself",
+                suggested_action="Call it by its name, "
+                f"{function_name!r}, once it was given: "
                 "SkillRuntime(functions=[...])",
             )
         if not isinstance(name, str):
@@ -344,11 +353,11 @@ class Callables:
             ) from None
 
     def _keep_other_tools(self, skill: Skill) -> None:
-        """Keep the contracts of *skill* that were read with the one which was asked
-        for.
+        """Keep the contracts of *skill* that were read together with the one that was
+        asked for.
 
-        Not of a skill that was found by a range: they are those of another version than
-        the plain names'.
+        A skill that was found by a version range must not be passed: its contracts
+        belong to another version than the plain names.
         """
         for other in skill.contracts:
             if other not in self._functions and len(self._found) < _MOST_KEPT:
@@ -357,7 +366,8 @@ class Callables:
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:
             for factory in self._factories:
-                if (runner := factory(skill, contract)) is not None:
+                runner = factory(skill, contract)
+                if runner is not None:
                     return runner
             if contract.run.get("script"):
                 return self._run_script(skill, contract)

@@ -38,17 +38,17 @@ _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
-    """Return what a model reads of *error*, which ended the call of *name*.
+    """Return *error*, which ended the call of *name*, as the errors that a model reads.
 
     An error of our family carries its own message. Any other exception is a bug: it
-    goes to the log with its traceback, and the model learns its type alone.
+    goes to the log with its traceback, and the model sees only its type.
     """
     match unwrapped(error):
         case SkillRuntimeError() as ours:
             return [with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
-            # It was raised by work that has ended, not by this call's deadline: nothing
-            # is still running.
+            # The skill's own work raised it and has ended, so nothing is still running;
+            # this call's deadline has another error.
             action = "Try again, or ask for less at once"
             return [
                 SkillError(
@@ -59,21 +59,21 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
                     action,
                 )
             ]
-        case unforeseen:
+        case unexpected:
             import logging
 
             logging.getLogger("skillruntime.runtime").error(
-                "%s failed with an unexpected exception", name, exc_info=unforeseen
+                "%s failed with an unexpected exception", name, exc_info=unexpected
             )
             return [
                 with_next_step(item)
-                for item in handle_skill_error(unforeseen, {}).errors
+                for item in handle_skill_error(unexpected, {}).errors
             ]
 
 
 def unwrapped(error: Exception) -> Exception:
-    """Return the one exception inside a group (a task group wraps its own so), or
-    *error* itself.
+    """Return the only exception inside a group, because a task group wraps its tasks'
+    exceptions, or *error* itself.
     """
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -81,8 +81,8 @@ def unwrapped(error: Exception) -> Exception:
 
 
 TELL = "Tell the user what the message says"
-"""The next step where a skill failed for a reason of its own; a call adds the argument
-that the message names.
+"""The next step if the skill itself reported a failure; a call adds the argument that
+the message names.
 """
 
 SILENT = "Tell the user that the skill failed and did not say why"
@@ -102,9 +102,8 @@ _NEXT_STEPS = {
 
 
 def with_next_step(error: SkillError) -> SkillError:
-    """Return *error* with something to do about it, where whoever raised or reported it
-    said nothing.
-    """
+    """Return *error* with a suggested action; one that it already has is kept."""
+
     if error.suggested_action:
         return error
     action = _NEXT_STEPS.get(error.code)
@@ -116,8 +115,8 @@ def with_next_step(error: SkillError) -> SkillError:
 
 
 class Refusals:
-    """How often each call of a conversation was refused, by the call's digest; the
-    latest are remembered.
+    """How often each call of a conversation was refused, by the digest of the call; the
+    latest calls are remembered.
     """
 
     def __init__(self, most: int = 256) -> None:
@@ -134,11 +133,11 @@ class Refusals:
 
 
 def repeated(error: SkillError, times: int) -> SkillError:
-    """Return *error* of a call that was refused *times* times: models resend a refused
-    call unchanged.
+    """Return the *error* of a call that was refused *times* times, worded so that the
+    model does not resend the call unchanged.
 
-    The second answer says that it is the second. From the third on it has other words,
-    and what the argument takes.
+    The second answer says how often the call was refused. From the third on, the answer
+    has other words, and says what the argument takes.
 
     >>> details = {"path": "/n", "expected": "at most 10"}
     >>> error = SkillError(
@@ -153,7 +152,7 @@ def repeated(error: SkillError, times: int) -> SkillError:
         return error
     details = error.details or {}
     expected = details.get("expected")
-    # A refusal for which the arguments are not the reason has no schema to show.
+    # A refusal that is not about the arguments has no schema to show.
     if times == 2 or expected is None:
         action = (
             f"This same call has been refused {times} times: change it, or ask the "
@@ -210,8 +209,8 @@ def data_of(output: Any, status: Status) -> Any:
     """Return the ``data`` of the envelope for *output*, which reported *status*.
 
     A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data``
-    does not repeat them. What succeeded, also in part, keeps them: ``output`` may
-    require them, as the contract document's own example does.
+    does not repeat them. The output of a success, even a partial one, keeps them: the
+    contract's ``output`` may require them, as the contract document's own example does.
 
     >>> output = {"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}
     >>> data_of(output, "failed")

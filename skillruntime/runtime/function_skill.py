@@ -274,9 +274,14 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
         return True
-    positional = [each for each in parameters if each.kind in _POSITIONAL]
+    positional = [
+        parameter for parameter in parameters if parameter.kind in _POSITIONAL
+    ]
     if not positional:
-        return any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        return any(
+            parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            for parameter in parameters
+        )
     first = positional[0]
     for other in parameters:
         if other is first or other.kind in _STARRED:
@@ -296,9 +301,9 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
     return _MAPPING.match(annotation) is not None
 
 
-# Wider than the format's lowercase-and-hyphens, because a function's own name must
-# pass. `@` starts a version range in a call, and a callable has one `/`: that between
-# skill and tool.
+# The format allows only lowercase letters and hyphens; more is allowed here, because a
+# function's own name must pass. `@` starts a version range in a call, and the one `/`
+# stands between skill and tool.
 _SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -309,25 +314,30 @@ _MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
 
 
 def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> None:
-    """Refuse, where it is written, a function that could not be called with the
-    arguments of *contract*.
+    """Refuse a function that could not be called with the arguments of *contract*, so
+    that the error appears where the function is registered.
     """
     document = contract.input.document
     if typed.whole is not None or not isinstance(document, Mapping):
         return
-    # JSON Schema applies these to the value as a whole.
+    # With these keywords the accepted properties may depend on the value.
     if not {"$ref", "oneOf", "anyOf", "allOf"}.isdisjoint(document):
-        return  # which properties these accept depends on the value
+        return
     properties = _properties(contract)
     parameters = typed.signature.parameters
     faults = []
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    takes_any = any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD
+        for parameter in parameters.values()
+    )
     if not takes_any:
         for key in properties:
             if key not in typed.adapters:
                 faults.append(f"it takes no {key!r}, which the contract accepts")
     always_given = set(document.get("required") or ())
-    always_given |= {key for key, each in properties.items() if _has_default(each)}
+    for key, schema in properties.items():
+        if _has_default(schema):
+            always_given.add(key)
     for key in typed.adapters:
         is_required = parameters[key].default is inspect.Parameter.empty
         if is_required and key not in always_given:

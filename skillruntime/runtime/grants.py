@@ -147,8 +147,7 @@ def _words(stated: Any, if_true: str = "") -> tuple[str, ...]:
         stated = [stated]
     if not isinstance(stated, list):
         return ()
-    # A person reads them before an approval, in a terminal perhaps: on one line, with
-    # nothing hidden.
-    return tuple(
-        dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str))
-    )
+    # A person reads these words before an approval, perhaps in a terminal: show each on
+    # one line, with nothing hidden.
+    words = [visible_line(word) for word in stated if isinstance(word, str)]
+    return tuple(dict.fromkeys(words))

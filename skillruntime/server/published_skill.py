@@ -1,5 +1,5 @@
-"""What a server offers: a skill with its published descriptor, made of the catalog; and
-the work of running it.
+"""What a server offers: the skills of a catalog with their published descriptors, and
+the work that runs them.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class PublishedSkill:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether running it twice does no harm: by its contract it is idempotent, or
-        only reads data.
+        """Whether running it twice does no harm: its contract says that it is
+        idempotent, or only reads data.
         """
         return may_be_repeated(self.contract.annotations)
 
@@ -111,7 +111,7 @@ def describe(
             provider=provider or Provider("skillruntime"),
             access=access,
         )
-    # The whole schema is published only where `inputs` cannot express it.
+    # The whole schema is published only if `inputs` cannot express it.
     schema = contract.input.document
     _, is_whole = inputs_from_schema(schema)
     input_schema = None
@@ -134,8 +134,8 @@ def describe(
         timeout_ms=_timeout_ms(contract, written),
         retry=written.endpoint.retry,
     )
-    # The contract is enforced: a descriptor may promise less of the output, or say
-    # nothing of it.
+    # The contract is enforced, so its output is published: a written descriptor may
+    # promise less of the output, or not mention it.
     output = written.output
     if contract.output is not None:
         output = replace(output, schema=contract.output.document)
@@ -157,8 +157,8 @@ def _default_descriptor(
     provider: Provider,
     access: AccessPolicy,
 ) -> SkillDescriptor:
-    """Return the descriptor of a skill without a descriptor.json: what its contract
-    says, and SKILL.md where the contract says nothing. It has no address yet.
+    """Return the descriptor of a skill without a descriptor.json, without an address:
+    from its contract, and from SKILL.md where the contract has no value.
     """
     version = contract.version
     description = contract.description
@@ -233,9 +233,8 @@ def serve_catalog(
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
-        # Discovery has reported it; one broken skill does not keep the others from
-        # being served.
         except SkillRuntimeError:
+            # Discovery has reported it; the other skills are still served.
             continue
         try:
             served += _publish_skill(skill, options, wanted)
@@ -497,11 +496,11 @@ business.
 
 
 def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
-    """Return how an execution ended whose skill answered *response*; a longer output
-    than *output_bytes* is a failure.
+    """Return the outcome of an execution whose skill answered *response*; an output
+    longer than *output_bytes* is a failure.
 
-    The output is all that the skill returned, also its own ``status`` and ``errors``;
-    an answer that failed makes the execution fail, with its first code.
+    The output is everything that the skill returned, including its own ``status`` and
+    ``errors``. A failed response makes the execution fail with its first error code.
     """
     stated = response.metadata or {}
     metadata = {name: value for name, value in stated.items() if name in _PUBLIC}
@@ -525,11 +524,9 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
 
 
 def _failure_of(response: SkillResponse) -> ErrorDocument:
-    """Return the error of a response that failed: its first one, with all of several in
-    the details.
+    """Return the error of a response that failed: its first one. If there are several,
+    all are in the details.
     """
-    # A client decides by ``recoverable`` whether to try again; the protocol documents
-    # have no field for it.
     errors = response.errors
     if not errors:
         return ErrorDocument(
@@ -537,12 +534,14 @@ def _failure_of(response: SkillResponse) -> ErrorDocument:
         )
     first = errors[0].to_dict()
     details: dict[str, Any] = dict(first.get("details") or {})
+    # A client decides by ``recoverable`` whether to try again; the protocol documents
+    # have no field for it.
     details["recoverable"] = bool(first.get("recoverable"))
     if first.get("suggested_action"):
         details["suggested_action"] = first["suggested_action"]
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
-    # On the wire a code may be any text: the skill's own is sent, where it has one.
+    # On the wire a code may be any text, so the skill's own code is sent if it has one.
     code = details.get("code")
     if not isinstance(code, str) or not code:
         code = first["code"]
@@ -563,7 +562,7 @@ def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
 
 def _plain(value: Any) -> tuple[Any, int]:
     """Return *value* converted to JSON types, and the size of its JSON in bytes."""
-    # A Python function may return tuples and dates. Callers see, and the store keeps,
-    # this text: a value that JSON lacks is shown as its str.
+    # A Python function may return tuples and dates. A value that JSON lacks becomes its
+    # str, both in the store and for callers.
     text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

@@ -144,28 +144,30 @@ class SkillService:
             name, handler, call.parts = self._find(request)
             # Monitoring has no key, and must be answered while the database is away.
             if name not in ("health", "ready"):
-                await self._admit(call)
+                await self._identify_caller(call)
+                self._count_request(call)
             response = await handler(call)
         except Exception as error:
             response = responses.answer_to(error, request)
         if request.method == "HEAD":
             response = responses.without_content(response)
         seconds = time.perf_counter() - started
-        # At an address that does not exist, the method may be any text of the caller's.
+        # At an address that does not exist, the method may be any text that the caller
+        # chose.
         method = request.method if name != "none" else "?"
         self.metrics.count_request(method, name, response.status, seconds)
         _log_request(call, name, response.status, seconds)
         return response
 
     async def identify(self, request: WireRequest) -> Call:
-        """Return *request* with the caller whose credentials it has: for pages.
+        """Return *request* with its caller, for the pages of the console.
 
         Raises:
             RefusedError: too many requests, or too many failed attempts.
         """
         call = Call(request, ())
-        # Not counted in the rate: the requests that the page then makes are.
-        await self._admit(call, {})
+        # A page is not counted in the caller's rate; the requests it makes later are.
+        await self._identify_caller(call)
         return call
 
     def refuse_work(self) -> None:
@@ -183,39 +185,49 @@ class SkillService:
         for scope in tuple(self._waits):
             scope.cancel()
 
-    # Authorisation
-
-    async def _admit(
+    async def _identify_caller(
         self, call: Call, credentials: Mapping[str, Any] | None = None
     ) -> None:
-        """Identify the caller, and check its rate limit.
+        """Note in *call* who the caller is, from the headers and from *credentials*,
+        which are those of the body.
 
-        With *credentials*, those of the body, the request has been counted before.
+        Raises:
+            RefusedError: too many failed attempts.
         """
-        request = call.request
-        if self._authenticate is not None:
-            try:
-                principal = await self._identify(request, credentials)
-            except BadCredentialsError:
-                # Only failures are counted here: an attacker's guesses never delay
-                # valid credentials.
-                wait = self._failures.take(request.peer)
-                if wait:
-                    raise responses.refuse_rate(
-                        wait, "Too many failed attempts to authenticate"
-                    ) from None
-                call.was_bad = True
-            else:
-                if principal is not None:
-                    call.principal = principal
-        if credentials is None:
-            wait = self._requests.take(call.rated)
+        try:
+            principal = await self._authenticated(call.request, credentials)
+        except BadCredentialsError:
+            # Only failures are counted here: an attacker's guesses never delay valid
+            # credentials.
+            wait = self._failures.take(call.request.peer)
             if wait:
-                raise responses.refuse_rate(wait)
+                raise responses.refuse_rate(
+                    wait, "Too many failed attempts to authenticate"
+                ) from None
+            call.was_bad = True
+            return
+        if principal is not None:
+            call.principal = principal
 
-    async def _identify(
+    def _count_request(self, call: Call) -> None:
+        """Count *call* in its caller's rate.
+
+        Raises:
+            RefusedError: too many requests.
+        """
+        wait = self._requests.take(call.rated)
+        if wait:
+            raise responses.refuse_rate(wait)
+
+    async def _authenticated(
         self, request: WireRequest, credentials: Mapping[str, Any] | None = None
     ) -> Principal | None:
+        """Return the caller of *request*; None without credentials, or if the service
+        does not authenticate.
+
+        Raises:
+            BadCredentialsError: the credentials are not valid.
+        """
         if self._authenticate is None:
             return None
         return await identify(
@@ -234,7 +246,7 @@ class SkillService:
         a caller may be revoked while it waits.
         """
         try:
-            principal = await self._identify(request, credentials)
+            principal = await self._authenticated(request, credentials)
         except BadCredentialsError:
             return False
         except responses.RefusedError:  # it cannot be checked now
@@ -255,17 +267,15 @@ class SkillService:
         execution_id = call.parts[0]
         if len(execution_id) > _LONGEST_ID:
             raise _refuse_unknown_execution()
-        found = await self.executions.get(execution_id)
-        if found is None or not _may_see(call, found[0]):
+        stored = await self.executions.get(execution_id)
+        if stored is None or not _may_see(call, stored[0]):
             raise _refuse_unknown_execution()
-        ticket, execution = found
+        ticket, execution = stored
         call.skill_id = ticket.skill_id
         call.trace_id = ticket.trace_id or ""
         if is_expired(execution, self.executions.now()):
             raise responses.refuse_expired(execution)
-        return found
-
-    # The routes
+        return stored
 
     async def _discovery(self, call: Call) -> WireResponse:
         """Return the document of section 5: the skills that this caller may see; with
@@ -289,31 +299,32 @@ class SkillService:
         is kept.
         """
         request = call.request
-        # Before the body is read: another MAJOR may give the same fields other meanings
-        # (section 8).
+        # Checked before the body is read: another MAJOR may give the same fields other
+        # meanings (section 8).
         parsing.check_protocol_header(request)
-        # Before the caller is known: credentials of a custom scheme are in the body.
+        # Read before the caller is known: credentials of a custom scheme are in the
+        # body.
         document = parsing.read_body(request)
-        # For the log, also where the request is refused.
+        # Noted for the log here, because the request may yet be refused.
         call.trace_id = parsing.stated_trace(document)
         credentials = parsing.credentials_in(document)
-        # A GET has no body: what was begun with credentials that have no header can be
-        # followed only by its id.
+        # A GET has no body. An execution that was begun with credentials which only the
+        # body can carry is therefore open to whoever knows its id.
         is_open = (
             call.principal is None
             and credentials is not None
             and "api_key" not in credentials
         )
-        # The credentials of the header and of the body must agree.
+        # If both the header and the body have credentials, they must agree.
         if credentials is not None and not call.was_bad:
-            await self._admit(call, credentials)
+            await self._identify_caller(call, credentials)
         served = find_callable(call, self.skills)
         invocation = parsing.read_invocation(served, document)
         wait = self._invocations.take(call.rated)
         if wait:
             raise responses.refuse_rate(wait)
-        # After the checks, so that a draining server still reports what is wrong with a
-        # request.
+        # Refused only after the checks, so that a draining server still reports what is
+        # wrong with a request.
         if not self.is_ready:
             raise responses.refuse_for_now(2, "The server is stopping")
         ticket = parsing.make_ticket(
@@ -340,8 +351,8 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
-            # A caller whose key was revoked meanwhile does not receive the result, but
-            # is answered that the work was accepted.
+            # A caller whose key was revoked meanwhile learns that the work was accepted,
+            # and does not receive the result.
             if await self._is_still(call.owner, request, credentials):
                 execution = waited
         return _show(call, execution, headers, is_first=True)
@@ -383,22 +394,22 @@ class SkillService:
             raise responses.refuse_for_database(
                 error, "the same Idempotency-Key finds the execution"
             ) from None
-        # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except faults.KeyReusedError:
+            # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
             message = "This Idempotency-Key was used before with a different request"
             raise responses.refuse(WireCode.IDEMPOTENCY_KEY_REUSED, message) from None
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(ticket.skill_id)
-        # A repeated key finds a result that is no longer kept: it must not run again,
-        # and cannot be shown.
         elif is_expired(execution, self.executions.now()):
+            # The key belongs to an execution whose result is no longer kept: it must
+            # not run again, and cannot be shown.
             raise responses.refuse_expired(execution)
         return execution
 
     async def _status(self, call: Call) -> WireResponse:
-        """Return the execution as it is now; at the result's address too, with
-        ``Retry-After`` before the end.
+        """Return the execution as it is now, with ``Retry-After`` until it has ended;
+        the address of its result gives the same answer.
         """
         _, execution = await self._find_execution(call)
         seconds = parsing.preferred_wait(call.request, self.limits.wait_seconds)
@@ -444,14 +455,14 @@ class SkillService:
         try:
             # Operators who release it at the same time, and one whose answer was lost,
             # get the same execution.
-            again = as_released(
+            released = as_released(
                 ticket, execution, parsing.released_id(call.parts[0], self._secret)
             )
         except faults.NotHeldError:
             raise responses.refuse(
                 WireCode.CONFLICT, "The execution is not held"
             ) from None
-        submitted = await self.executions.submit(again)
+        submitted = await self.executions.submit(released)
         return _show(call, submitted.execution, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
@@ -501,7 +512,7 @@ class SkillService:
 
     async def _ready(self, call: Call) -> WireResponse:
         try:
-            # Any reading: there is no execution of this id.
+            # Any read will do; there is no execution of this id.
             await self.executions.get("none")
         except faults.DatabaseAwayError:
             return WireResponse(503, _JSON, b'{"status":"database away"}')
@@ -516,8 +527,6 @@ class SkillService:
         with suppress(faults.DatabaseAwayError):
             counts = await self.executions.counts()
         return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(counts).encode())
-
-    # Shared by the routes
 
     def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
         """Return the route of a request: its name, its handler, and the variable parts
@@ -542,12 +551,12 @@ class SkillService:
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
-        # A long poll must not hold up a server that stops: it answers with what it has.
+        # A long poll must not delay a server that stops: it returns the latest state.
         with anyio.move_on_after(0 if self._is_stopped else seconds) as scope:
             self._waits.add(scope)
             try:
-                async for seen in self.executions.watch(execution.execution_id):
-                    last = seen
+                async for state in self.executions.watch(execution.execution_id):
+                    last = state
             finally:
                 self._waits.discard(scope)
         return last
@@ -622,7 +631,7 @@ def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
     """Log one request as a line of JSON: never a key, an input, an output, or a path
     that a caller made up.
     """
-    # Building the line costs as much as a poll: only where it is wanted.
+    # Building the line costs as much as a poll, so build it only if it is logged.
     if not _access_log.isEnabledFor(logging.INFO):
         return
     stated_trace = trace_id_of(call.request.headers.get("traceparent", ""))

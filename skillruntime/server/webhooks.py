@@ -62,14 +62,14 @@ class Webhooks:
 
     def secret_of(self, owner: str) -> str:
         """Return the secret with which messages to *owner* are signed."""
-        # Derived, so that every server signs alike and no secret of a caller can be
-        # stolen from the database.
-        own = hmac.digest(
+        # Derived, so that every server signs with the same key and no caller's secret can
+        # be stolen from the database.
+        key = hmac.digest(
             self._secret,
             b"webhook " + owner.encode("utf-8", "surrogatepass"),
             hashlib.sha256,
         )
-        return "whsec_" + base64.b64encode(own).decode()
+        return "whsec_" + base64.b64encode(key).decode()
 
     async def allows(self, url: str) -> bool:
         """Return whether a message may be sent to *url*: it is public, or the guard
@@ -77,8 +77,9 @@ class Webhooks:
         """
         try:
             await self._guard.address_of(url)
-        # It is private, or does not resolve. This is reported now, not at the end.
         except UnreachableError:
+            # It is private, or does not resolve. This is reported when the execution is
+            # submitted, not when it ends.
             return False
         return True
 

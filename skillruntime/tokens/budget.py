@@ -40,8 +40,8 @@ class TokenLimits:
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of
     that tier together, ``total_tokens`` for everything, ``page_tokens`` for one body,
-    resource or result at a time (at least 64), ``result_page_tokens`` for one result:
-    the rest of it is read on. At the share *warn_at* of a limit there is one warning.
+    resource or result at a time (at least 64), ``result_page_tokens`` for one page of a
+    result. At the share *warn_at* of a limit there is one warning.
     """
 
     catalog_tokens: int | None = None
@@ -91,10 +91,10 @@ class Admitted:
 class TokenLedger:
     """The tokens that one conversation spent on skills; only its session writes to it.
 
-    At a limit: the caller renders a shorter catalog (``remaining``), a body, resource
-    or result is paged, a tool's schema is refused; errors and retries are always shown,
-    and counted. A page has at least ``smallest_page`` tokens: with fewer left, the text
-    is refused, with what to do instead.
+    At a limit, the caller renders a shorter catalog (``remaining``), a body, resource
+    or result is divided into pages, and a tool's schema is refused. Errors and retries
+    are always shown, and counted. A page has at least ``smallest_page`` tokens: with
+    fewer left, the text is refused, and the refusal says what to do instead.
 
     >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
     >>> ledger.admit("body", "pdf-processing", "Use pdfplumber.").tokens
@@ -183,12 +183,12 @@ class TokenLedger:
         return self._admit(tier, name, text, 0, handle=None)
 
     def read_on(self, handle: str) -> Admitted:
-        """Return the next part of a text that was cut, by the handle that came with the
-        part before.
+        """Return the next part of a text that was cut; *handle* came with the part
+        before.
 
         Raises:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept
-                (the last 32 are).
+                (the last 32 texts are kept).
         """
         key, _, offset = handle.rpartition(":")
         if not self.has_page(handle):
@@ -197,7 +197,7 @@ class TokenLedger:
                 suggested_action="Call the skill again, or read the resource again "
                 "from its start",
             )
-        # Read again from here on: the text is the most recent one now.
+        # The text is in use again, so it becomes the most recent one.
         self._held.move_to_end(key)
         tier, name, text = self._held[key]
         return self._admit(tier, name, text, int(offset), handle=key)
@@ -216,7 +216,7 @@ class TokenLedger:
         The arguments of a first call are not counted: the model writes them with any
         tool.
         """
-        # The first try costs the same with any tool; the second one is the cost of the
+        # The first attempt costs the same with any tool; the second is the cost of the
         # malformed call.
         if name in self._failed:
             self._spend(Tier.RETRY, name, self.count(arguments))
@@ -325,8 +325,8 @@ class TokenLedger:
         if tier not in _PAGED or left < self.smallest_page:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         key = handle or self._hold(tier, name, text)
-        # The notice costs tokens too, and its figures vary in width: reserve the
-        # longest.
+        # The notice costs tokens too, and its numbers vary in length: reserve tokens for
+        # the longest.
         reserve = self.count(self._notice(f"{key}:{len(text)}", whole, whole))
         part = page(text, left - reserve, self.count, start=start)
         if not part.text:
@@ -361,8 +361,7 @@ class TokenLedger:
         # another.
         key = f"{tier.value}-{os.urandom(6).hex()}"
         self._held[key] = (tier, name, text)
-        # The oldest text goes first: a model reads on in the text that it has just
-        # seen.
+        # Drop the oldest text: a model continues the text that it has just seen.
         if len(self._held) > self._held_texts:
             self._held.popitem(last=False)
         return key
@@ -373,7 +372,7 @@ class TokenLedger:
         self._times[tier] += 1
         new: list[str] = []
         for limit_name, limit, used in self._limits_of(tier):
-            # Once for each limit: at the text that crosses the share.
+            # Warn once for each limit, when a text crosses the share.
             threshold = limit * self.limits.warn_at
             if before[limit_name] < threshold <= used:
                 new.append(f"{used:,} of {limit:,} tokens spent ({limit_name})")

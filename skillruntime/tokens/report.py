@@ -198,8 +198,8 @@ def measure(
         try:
             skill = catalog.activate(name)
             cost = _cost(skill, tokens, with_advice, with_resources)
-        # One broken skill must not cost the report of the others.
         except (SkillRuntimeError, OSError) as error:
+            # One broken skill must not prevent the report of the others.
             unreadable.append((name, str(error)))
         else:
             costs.append(cost)

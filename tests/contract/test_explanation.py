@@ -9,6 +9,7 @@ import pytest
 
 from skillruntime.contract import Contract, Schema
 from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.wording import in_words
 from skillruntime.errors import SkillError, SkillInputError
 from skillruntime.tokens import count
 from tests import needs
@@ -243,6 +244,23 @@ def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
     assert first.details is not None
     assert str(first.details["path"]).startswith("/")
     assert tokens(first) <= 80
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"exclusiveMinimum": 0}, "a number, more than 0"),
+        ({"exclusiveMinimum": 1}, "a number, more than 1"),
+        ({"exclusiveMaximum": 1.0}, "a number, less than 1.0"),
+        ({"minimum": 1, "exclusiveMinimum": True}, "a number, at least 1"),
+        ({"minimum": 1, "exclusiveMinimum": False}, "a number, at least 1"),
+    ],
+)
+def test_an_exclusive_bound_is_a_number_and_in_draft_4_a_boolean(
+    limits: dict[str, Any], words: str
+) -> None:
+    """1 equals True in Python, and is a bound nevertheless."""
+    assert in_words({"type": "number", **limits}) == words
 
 
 def test_an_error_costs_at_most_eighty_tokens_whatever_is_sent() -> None:

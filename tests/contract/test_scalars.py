@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.repairs.containers import pieces
+from skillruntime.contract.reading.arguments import pieces
 from skillruntime.contract.repairs.scalars import (
     Options,
     fold_value,

@@ -231,7 +231,7 @@ def without_images(messages: list[Any]) -> list[Any]:
     """Return *messages* with the answers of skills as texts alone: an earlier model of
     the conversation took images.
     """
-    found = []
+    shown = []
     for message in messages:
         is_skills = isinstance(message, ToolMessage) and isinstance(
             message.artifact, SkillResponse
@@ -239,8 +239,8 @@ def without_images(messages: list[Any]) -> list[Any]:
         has_blocks = is_skills and not isinstance(message.content, str)
         if has_blocks:
             message = message.model_copy(update={"content": message.text})
-        found.append(message)
-    return found
+        shown.append(message)
+    return shown
 
 
 def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:

@@ -127,12 +127,12 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
-    member = to_bytes({REPAIRS_KEY: [note_fields(each) for each in notes]})[1:-1]
-    inside = dict(members(message.raw, start))
-    meta = inside.get("_meta")
+    member = to_bytes({REPAIRS_KEY: [note_fields(note) for note in notes]})[1:-1]
+    fields = dict(members(message.raw, start))
+    meta = fields.get("_meta")
     if meta is None:
         added = b'"_meta":{' + member + b"}"
-        if inside:
+        if fields:
             added += b","
         return {(start + 1, start + 1): added}
     begin, _ = meta
@@ -154,8 +154,8 @@ def with_state(message: Message, digest: str) -> dict[Span, bytes]:
         return {}
     # Behind the opening quote, so that the state itself keeps its bytes and its
     # escapes.
-    inside = dict(members(message.raw, start))
-    span = inside.get("requestState")
+    fields = dict(members(message.raw, start))
+    span = fields.get("requestState")
     if span is None or text_of(message.raw, span) is None:
         return {}
     return {(span[0] + 1, span[0] + 1): f"{MARK}{digest}.".encode()}
@@ -164,8 +164,8 @@ def with_state(message: Message, digest: str) -> dict[Span, bytes]:
 def changed(message: Message, *changes: Mapping[Span, bytes]) -> bytes:
     """Return the bytes of *message* with *changes*."""
     merged: dict[Span, bytes] = {}
-    for each in changes:
-        merged.update(each)
+    for change in changes:
+        merged.update(change)
     if not merged:
         return message.raw
     return replaced(message.raw, merged)

@@ -277,20 +277,20 @@ def _read(text: bytes, literals: dict[float, str]) -> Any:
         object_pairs_hook=_unique,
         parse_constant=_constant,
     )
-    for each in (*ambiguous, 0.0):  # 0.0 and -0.0 are one key
-        literals.pop(each, None)
+    for number_value in (*ambiguous, 0.0):  # 0.0 and -0.0 are one key
+        literals.pop(number_value, None)
     return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise _RepeatedKeyError(f"The key {_short(key)} comes twice")
             seen.add(key)
-    return found
+    return unique
 
 
 def _constant(name: str) -> NoReturn:

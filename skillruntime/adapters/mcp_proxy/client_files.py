@@ -1,9 +1,8 @@
-"""Configuration files of MCP clients, with each server behind the proxy, or as it was
-before.
+"""Put each server of an MCP client's configuration file behind the proxy, and undo it.
 
 JSON with or without comments is edited in place: comments, order and layout stay.
-Nothing is written to disk. The law: what was wrapped and not changed since is unwrapped
-to the same bytes.
+Nothing is written to disk. The law: unwrapping a file that was wrapped, and not changed
+since, restores the same bytes.
 """
 
 from __future__ import annotations
@@ -41,13 +40,14 @@ TABLES = ("mcpServers", "servers", "mcp_servers")
 # removes.
 _UV_CACHES = {"archive-v0", "builds-v0", "environments-v2"}
 _LONGEST_LAUNCHER = 4
-# How clients' files write the one transport.
+# The names that clients' files have for the same transport.
 _HTTP = ("http", "streamable-http", "streamableHttp")
-# Editors on Windows write it; a reader may ignore it (RFC 8259, 8.1).
+# Editors on Windows write a byte order mark; a reader may ignore it (RFC 8259, 8.1).
 _BOM = b"\xef\xbb\xbf"
 _VARIABLE = "SKILLRUNTIME_HEADER_"
-# A string is matched too, because `//` in one is not a comment: most URLs have it. What
-# has no end goes to the end of the file, so that no text is looked at twice.
+# A string is matched too, because `//` in a string is not a comment: most URLs have it.
+# A string or comment without an end reaches to the end of the file, so that no text is
+# matched twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+(?:"|\Z)'
 _COMMENT_OR_STRING = re.compile(
     _STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL
@@ -93,8 +93,9 @@ def wrapped(
     launcher: Sequence[str] = (EXECUTABLE,),
     toml: bool = False,
 ) -> Edited:
-    """Return a client's file with each server behind the proxy, which gets *options*;
-    one that is behind it stays.
+    """Return a client's file with each server behind the proxy, which gets *options*.
+
+    A server that is already behind the proxy stays as it is.
 
     >>> git = '{"command": "uvx", "args": ["mcp-server-git"]}'
     >>> edited = wrapped('{"mcpServers": {"git": %s}}' % git)
@@ -102,7 +103,8 @@ def wrapped(
     '{"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "mcp-server-git"]}'
 
     Raises:
-        ClientFileError: it is not such a file, or `unwrapped` could not undo it.
+        ClientFileError: *text* is not such a file, or `unwrapped` could not undo the
+            change.
     """
     proxy = [*launcher, COMMAND, *options]
     if toml:
@@ -117,14 +119,16 @@ def wrapped(
 
 
 def unwrapped(text: str, *, toml: bool = False) -> Edited:
-    """Return a client's file with no server behind the proxy; one that is not stays.
+    """Return a client's file with no server behind the proxy.
+
+    A server that is not behind the proxy stays as it is.
 
     >>> git = '{"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "a"]}'
     >>> unwrapped('{"mcpServers": {"git": %s}}' % git).text
     '{"mcpServers": {"git": {"command": "uvx", "args": ["a"]}}}'
 
     Raises:
-        ClientFileError: it is not such a file.
+        ClientFileError: *text* is not such a file.
     """
     if toml:
         return _toml(text, _unwrap_table)
@@ -137,33 +141,33 @@ def _json(text: str, edit: Callable[[bytes, Span], dict[Span, bytes] | str]) -> 
     changes: dict[Span, bytes] = {}
     notes: list[str] = []
     for name, span in _entries(raw):
-        found = edit(raw, span)
-        if isinstance(found, str):
-            notes.append(f"{name}: {found}")
+        edits = edit(raw, span)
+        if isinstance(edits, str):  # the reason why the entry stays as it is
+            notes.append(f"{name}: {edits}")
         else:
-            changes.update(found)
+            changes.update(edits)
     return Edited(replaced(original, changes).decode(), notes)
 
 
 def _plain(text: bytes) -> bytes:
-    """Return *text* with spaces for comments and trailing commas, so that every byte
-    keeps its place.
+    """Return *text* with spaces in place of comments and trailing commas, so that every
+    other byte keeps its position.
     """
 
     def blank(match: re.Match[bytes]) -> bytes:
+        token = match[0]
+        if token.startswith(b'"'):
+            return token
         # Line breaks stay, so that a parser's message names the line of the file.
-        found = match[0]
-        if found.startswith(b'"'):
-            return found
-        return re.sub(rb"[^\r\n]", b" ", found)
+        return re.sub(rb"[^\r\n]", b" ", token)
 
     return _TRAILING_COMMA.sub(blank, _COMMENT_OR_STRING.sub(blank, text))
 
 
 def _entries(raw: bytes) -> list[tuple[str, Span]]:
     try:
-        # `members` scans brackets and quotes only: before a part is edited, the whole
-        # must be JSON.
+        # `members` looks only at brackets and quotes, so check first that the whole
+        # file is JSON.
         decode(raw)
         begin = len(_BOM) if raw.startswith(_BOM) else 0
         tables = list(_tables(raw, begin, nested=True))
@@ -180,8 +184,10 @@ def _entries(raw: bytes) -> list[tuple[str, Span]]:
 
 
 def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[int]:
-    """Yield where servers are listed: also by project (`~/.claude.json`), and in the
-    settings of VS Code.
+    """Yield where each table of servers begins; with *nested*, also those of projects
+    (`~/.claude.json`).
+
+    The settings of VS Code have the table below the key `mcp`.
     """
     for key, (place, _) in members(raw, start):
         if raw[place] != ord("{"):
@@ -197,15 +203,19 @@ def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[int]:
 
 
 def _is_wrapped(entry: Any) -> bool:
-    # The command may be a path to the program, or one that starts it, `uvx` say.
+    # The command may be a path to the program, or another program that starts it, `uvx`
+    # say.
     arguments = entry.get("args")
     if not isinstance(arguments, list) or COMMAND not in arguments[:_LONGEST_LAUNCHER]:
         return False
     before = [entry.get("command"), *arguments[: arguments.index(COMMAND)]]
-    return any(EXECUTABLE in str(each) for each in before)
+    return any(EXECUTABLE in str(word) for word in before)
 
 
 def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | str:
+    """Return the edits that put the entry at *span* behind *proxy*, or the reason why
+    it stays as it is.
+    """
     entry = decode(raw[span[0] : span[1]])
     if _is_wrapped(entry):
         return {}
@@ -213,56 +223,66 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
         return _wrap_url(raw, span, proxy, entry)
     if not isinstance(entry.get("args", []), list):
         return "not wrapped: its args are not a list"
-    inside = dict(members(raw, span[0]))
+    fields = dict(members(raw, span[0]))
     program = to_bytes(proxy[0])
-    # As it is written in the file, escapes and all.
-    command = raw[slice(*inside["command"])]
-    words = ", ".join(encode(each) for each in (*proxy[1:], "--"))
+    # As the file writes it, with its escapes.
+    command = raw[slice(*fields["command"])]
+    words = ", ".join(encode(word) for word in (*proxy[1:], "--"))
     prefix = words.encode() + b", " + command
-    if "args" not in inside:
-        return {inside["command"]: program + b', "args": [' + prefix + b"]"}
-    start = inside["args"][0] + 1
+    if "args" not in fields:
+        return {fields["command"]: program + b', "args": [' + prefix + b"]"}
+    start = fields["args"][0] + 1
     if entry["args"]:
         prefix += b", "
     else:
-        # The space marks an array that was there and empty: to unwrap leaves it, and
-        # drops one that was not there.
+        # The space marks that the entry had an empty array. `_unwrap` keeps such an
+        # array, and removes one that `_wrap` has added.
         prefix += b" "
-    return {inside["command"]: program, (start, start): prefix}
+    return {fields["command"]: program, (start, start): prefix}
 
 
 def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
+    """Return the edits that restore the entry at *span*, byte for byte if `_wrap` wrote
+    it.
+    """
     entry = decode(raw[span[0] : span[1]])
     if not _is_wrapped(entry):
         return {}
     arguments = entry["args"]
     if "--" not in arguments:
         return _unwrap_url(raw, span, arguments)
-    inside = dict(members(raw, span[0]))
-    at = arguments.index("--") + 1
-    rest = arguments[at + 1 :]
-    value, args = inside["command"], inside["args"]
-    command = raw[slice(*list(elements(raw, args[0]))[at])]
-    prefix = (
-        ", ".join(encode(each) for each in arguments[:at]).encode() + b", " + command
-    )
-    text = raw[args[0] + 1 : args[1]]
-    changes = {value: command}
-    # The very text that `_wrap` adds: the server had no `args` before.
-    if not rest and raw[value[1] : args[0]] == b', "args": ' and text == prefix + b"]":
-        return {**changes, (value[1], args[1]): b""}
+    fields = dict(members(raw, span[0]))
+    command_span, args_span = fields["command"], fields["args"]
+    _, command_end = command_span
+    args_start, args_end = args_span
+    # The server's own command is the first item after `--`.
+    command_index = arguments.index("--") + 1
+    item_spans = list(elements(raw, args_start))
+    command = raw[slice(*item_spans[command_index])]
+    edits = {command_span: command}
+
+    words = ", ".join(encode(word) for word in arguments[:command_index])
+    prefix = words.encode() + b", " + command  # what `_wrap` writes
+    remaining = arguments[command_index + 1 :]
+    items_start = args_start + 1
+    items = raw[items_start:args_end]  # with the closing bracket
+    # `_wrap` has added the whole array: the server had no `args` before.
+    if not remaining and items == prefix + b"]":
+        if raw[command_end:args_start] == b', "args": ':
+            return {**edits, (command_end, args_end): b""}
     for ending in (b", ", b" "):
-        if text.startswith(prefix + ending):
-            return {**changes, (args[0] + 1, args[0] + 1 + len(prefix + ending)): b""}
-    # A person or a formatter has laid the list out in another way since.
-    return {**changes, args: json.dumps(rest, ensure_ascii=False).encode()}
+        added = prefix + ending
+        if items.startswith(added):
+            return {**edits, (items_start, items_start + len(added)): b""}
+    # A person or a formatter has changed the layout of the list since.
+    return {**edits, args_span: json.dumps(remaining, ensure_ascii=False).encode()}
 
 
 def _wrap_url(
     raw: bytes, span: Span, proxy: Sequence[str], entry: dict[str, Any]
 ) -> dict[Span, bytes] | str:
-    """Return the changes that make of a server at a URL one that is started; header
-    values go into its environment.
+    """Return the edits that turn a server at a URL into a command that starts the
+    proxy; header values go into its environment.
     """
     reason = _unfit_url(entry)
     if reason is not None:
@@ -271,22 +291,23 @@ def _wrap_url(
     # The values stay out of the arguments, which every user of the machine can list.
     for name in entry.get("headers", {}):
         arguments += ["--header", f"{name}=env:{_variable(name)}"]
-    # `unwrap` gives the client's own word for the transport back.
+    # So that `_unwrap_url` can restore the client's own name of the transport.
     if entry.get("type", "http") != "http":
         arguments += ["--url-type", entry["type"]]
-    before = ", ".join(encode(each) for each in arguments).encode()
+    words = ", ".join(encode(word) for word in arguments).encode()
     places = _members(raw, span[0])
     key, value = places["url"]
     changes = {
         key: b'"command": ' + to_bytes(proxy[0]) + b', "args"',
-        value: b"[" + before + b", " + raw[value[0] : value[1]] + b"]",
+        value: b"[" + words + b", " + raw[value[0] : value[1]] + b"]",
     }
     if "type" in places:
         changes[places["type"][1]] = b'"stdio"'
     if "headers" in places:
         changes[places["headers"][0]] = b'"env"'
-        inside = _members(raw, places["headers"][1][0])
-        changes |= {key: to_bytes(_variable(name)) for name, (key, _) in inside.items()}
+        headers = _members(raw, places["headers"][1][0])
+        for name, (header_key, _) in headers.items():
+            changes[header_key] = to_bytes(_variable(name))
     return changes
 
 
@@ -303,7 +324,7 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
         isinstance(value, str) for value in headers.values()
     ):
         return "not wrapped: its headers are not text"
-    # `unwrap` could not tell them from those that the proxy is given.
+    # `_unwrap_url` could not tell them from those that `_wrap_url` adds.
     if "env" in entry or "args" in entry:
         return "not wrapped: it has a url, and env or args, which only a command has"
     return None
@@ -312,13 +333,16 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
 def _unwrap_url(
     raw: bytes, span: Span, arguments: list[str]
 ) -> dict[Span, bytes] | str:
+    """Return the edits that restore the server at a URL whose entry is at *span*, or
+    the reason why it stays as it is.
+    """
     places = _members(raw, span[0])
     (start, _), (_, between) = places["command"]
     next_key, (args, end) = places["args"]
     if raw[between : next_key[0]].strip() != b",":
         return "not unwrapped: its command and its args are not next to each other"
     *_, (url, url_end) = elements(raw, args)
-    # What stands between the key and the value is what stood there before.
+    # The text between `"args"` and its value is what stood between `"url"` and its own.
     changes = {
         (start, next_key[0]): b"",
         next_key: b'"url"',
@@ -333,22 +357,24 @@ def _unwrap_url(
         if flag == "--header":
             name, _, variable = value.partition("=env:")
             names[variable] = name
-    inside = _members(raw, places["env"][1][0])
-    if all(each in names for each in inside):
+    variables = _members(raw, places["env"][1][0])
+    # A variable that `_wrap_url` did not add came later; then `env` stays.
+    if all(variable in names for variable in variables):
         changes[places["env"][0]] = b'"headers"'
-        changes |= {key: to_bytes(names[each]) for each, (key, _) in inside.items()}
+        for variable, (variable_key, _) in variables.items():
+            changes[variable_key] = to_bytes(names[variable])
     return changes
 
 
 def _members(raw: bytes, start: int) -> dict[str, tuple[Span, Span]]:
-    """Return where each key of the object at *start*, and its value, is."""
-    found: dict[str, tuple[Span, Span]] = {}
+    """Return the spans of each key of the object at *start*, and of its value."""
+    spans: dict[str, tuple[Span, Span]] = {}
     position = start
     for key, value in members(raw, start):
         begin = raw.index(b'"', position)
-        found[key] = (begin, skip(raw, begin)), value
+        spans[key] = (begin, skip(raw, begin)), value
         position = value[1]
-    return found
+    return spans
 
 
 def _variable(header: str) -> str:
@@ -396,11 +422,12 @@ def _wrap_table(entry: Any, proxy: Sequence[str]) -> str | None:
     before = [*proxy[1:], "--", str(entry["command"])]
     entry["command"] = proxy[0]
     if "args" not in entry:
-        # The last comma marks that there were none: to unwrap drops them.
+        # The trailing comma marks that there were no args, so `_unwrap_table` removes
+        # them.
         entry["args"] = tomlkit.value(json.dumps(before)[:-1] + ",]")
         return None
-    for index, each in enumerate(before):
-        entry["args"].insert(index, each)
+    for index, word in enumerate(before):
+        entry["args"].insert(index, word)
     return None
 
 
@@ -428,12 +455,14 @@ def _unwrap_table(entry: Any) -> str | None:
         return None
     arguments = entry["args"]
     if "--" in arguments:
-        at = arguments.index("--") + 1
-        entry["command"] = str(arguments[at])
-        if len(arguments) == at + 1 and arguments.as_string().endswith(",]"):
+        command_index = arguments.index("--") + 1
+        entry["command"] = str(arguments[command_index])
+        is_last = len(arguments) == command_index + 1
+        # `_wrap_table` has added the whole array: the server had no `args` before.
+        if is_last and arguments.as_string().endswith(",]"):
             del entry["args"]
             return None
-        for _ in range(at + 1):
+        for _ in range(command_index + 1):
             arguments.pop(0)
         return None
     url = arguments[-1].as_string()
@@ -449,8 +478,8 @@ def _unwrap_table(entry: Any) -> str | None:
 
 
 def _put(table: Any, key: str, members: dict[str, str]) -> None:
-    """Write *members*, each the TOML text of its value, in the place of *key*; the
-    comment behind it stays.
+    """Replace *key* with *members*, whose values are TOML text; the comment behind
+    *key* stays.
     """
     import tomlkit
     from tomlkit.items import SingleKey
@@ -460,7 +489,7 @@ def _put(table: Any, key: str, members: dict[str, str]) -> None:
         raise ClientFileError(
             "a server's keys are written as a.b = ...; write it as a table"
         )
-    keys = [None if each is None else each.key for each, _ in body]
+    keys = [None if key_item is None else key_item.key for key_item, _ in body]
     place = keys.index(key)
     old_key, old = body[place]
     before_sign = old_key.as_string()[len(old_key.as_string().rstrip()) :]

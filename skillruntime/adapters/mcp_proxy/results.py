@@ -60,12 +60,12 @@ def checked_result(
         try:
             if tool.output.is_valid(content):
                 return None
-            found = tool.output.violations(content)
+            violations = tool.output.violations(content)
         except (ValueError, TypeError):  # a number that the engine cannot hold
             return None
         places = [
-            f"{each.pointer or 'the whole of it'} fails {each.keyword}"
-            for each in found[:MOST_PLACES]
+            f"{violation.pointer or 'the whole of it'} fails {violation.keyword}"
+            for violation in violations[:MOST_PLACES]
         ]
     log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
     if mode != "refuse":

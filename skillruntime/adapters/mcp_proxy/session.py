@@ -311,19 +311,19 @@ class Session:
         return self._release()
 
     def _release(self) -> list[Send]:
-        """Judge the calls that waited, finally and in order."""
+        """Decide on the calls that waited, in their order; none waits again."""
         held, self._held = self._held, []
         sends: list[Send] = []
-        # No call of these waits again: what the tools are not known for by now is
-        # called unchecked.
-        for each in held:
-            messages, is_batch = read_messages(each.raw)
-            sends += self._admit(each.raw, messages, is_batch=is_batch, final=True)
+        # These calls do not wait again: a call of a tool that is still unknown is
+        # forwarded unchecked.
+        for waiting in held:
+            messages, is_batch = read_messages(waiting.raw)
+            sends += self._admit(waiting.raw, messages, is_batch=is_batch, final=True)
         return sends
 
     def _compare_options(self) -> None:
-        """Log the names in the options that the list does not have: a choice for a
-        misspelt tool would hold nowhere.
+        """Log the tools in the options that the server does not list: options for a
+        misspelt name would have no effect.
         """
         if not self.tools.complete or self.tools.options_compared:
             return

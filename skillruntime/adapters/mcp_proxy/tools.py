@@ -194,11 +194,11 @@ def _named_tools(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     tools = result.get("tools")
     if not isinstance(tools, list):
         return []
-    found = []
+    named = []
     for tool in tools:
         if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-            found.append(tool)
-    return found
+            named.append(tool)
+    return named
 
 
 def compile_tool(

@@ -31,8 +31,8 @@ Resolve = Callable[[str], Mapping[str, Any] | None]
 def fold_root(
     schema: Mapping[str, Any], resolve: Resolve = lambda reference: None
 ) -> dict[str, Any]:
-    """Return *schema* as one plain object: the properties of all alternatives, required
-    what all of them require.
+    """Return *schema* as one plain object that has the properties of all alternatives,
+    and requires what every alternative requires.
 
     It is only shown to a model; the contract keeps the original schema and enforces it.
 
@@ -64,14 +64,16 @@ def fold_root(
 
 @dataclass(slots=True)
 class _Object:
-    """What one object schema says; *sentences* are for what it cannot express."""
+    """What one object schema says; *sentences* say what the keywords cannot."""
 
     properties: dict[str, Any]
     required: list[str]
     sentences: list[str]
 
     def add(self, other: _Object) -> None:
-        """Add the properties of *other*; one with two schemas accepts either."""
+        """Add the properties of *other*; a property that has two schemas then accepts
+        what either of them accepts.
+        """
         for name, part in other.properties.items():
             known = self.properties.get(name, part)
             if known != part:
@@ -79,60 +81,65 @@ class _Object:
             self.properties[name] = part
 
     def require(self, names: list[str]) -> None:
-        """Require *names* too."""
+        """Add *names* to the required properties."""
         self.required += [name for name in names if name not in self.required]
 
 
 def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
-    found = _Object(
-        dict(schema.get("properties") or {}), list(schema.get("required") or ()), []
-    )
+    properties = dict(schema.get("properties") or {})
+    # Too deep: require nothing, because the branches below are unknown.
     if depth > _DEPTH:
-        return _Object(found.properties, [], [])
+        return _Object(properties, [], [])
+    folded = _Object(properties, list(schema.get("required") or ()), [])
     for part in schema.get("allOf") or ():
         branch = _branch(part, resolve)
         if branch is not None:
             inner = _fold(branch, resolve, depth + 1)
-            found.add(inner)
-            found.require(inner.required)
-            found.sentences += inner.sentences
+            folded.add(inner)
+            folded.require(inner.required)
+            folded.sentences += inner.sentences
     for keyword in ("oneOf", "anyOf"):
         branches = [_branch(part, resolve) for part in schema.get(keyword) or ()]
-        folded = [
+        alternatives = [
             _fold(branch, resolve, depth + 1)
             for branch in branches
             if branch is not None
         ]
-        _add_alternatives(found, folded, len(branches))
-    return found
+        _add_alternatives(folded, alternatives, len(branches))
+    return folded
 
 
-def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> None:
-    """Add alternatives, *number* of them with those that are not objects (`true`) and
-    require nothing.
+def _add_alternatives(
+    folded: _Object, alternatives: list[_Object], branch_count: int
+) -> None:
+    """Add *alternatives*, the branches that are objects, to *folded*.
+
+    If there are fewer of them than *branch_count*, another branch (`true`, say)
+    requires nothing, and so nothing is required.
     """
-    if not folded:
+    if not alternatives:
         return
-    own = dict(found.properties)
-    for inner in folded:
-        found.add(inner)
-    found.properties |= own  # the root's own properties hold in every alternative
-    common = list(folded[0].required)
-    for inner in folded:
-        common = [name for name in common if name in inner.required]
-    if len(folded) == number:
-        found.require(common)
-    # One flat object cannot say "exactly one of these": the description says it to the
-    # model instead.
+    own = dict(folded.properties)
+    for alternative in alternatives:
+        folded.add(alternative)
+    folded.properties |= own  # the root's own properties hold in every alternative
+    common = list(alternatives[0].required)
+    for alternative in alternatives:
+        common = [name for name in common if name in alternative.required]
+    if len(alternatives) == branch_count:
+        folded.require(common)
+    # One flat object cannot say "exactly one of these", so the description says it to
+    # the model.
     choices = []
-    for inner in folded:
-        choices.append([name for name in inner.required if name not in common])
+    for alternative in alternatives:
+        choices.append([name for name in alternative.required if name not in common])
     if any(choices):
         texts = [" with ".join(names) or "neither" for names in choices]
-        found.sentences.append(f"Give {', or '.join(texts)}.")
+        folded.sentences.append(f"Give {', or '.join(texts)}.")
 
 
 def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
+    """Return the object schema that *part* is or refers to; ``None`` if there is none."""
     for _ in range(_DEPTH):
         if not isinstance(part, Mapping):
             return None

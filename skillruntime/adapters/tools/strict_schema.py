@@ -1,9 +1,9 @@
-"""A tool's parameters as OpenAI's strict mode takes them: every property required, and
-what was optional nullable.
+"""A tool's parameters in the form that OpenAI's strict mode accepts: every property is
+required, and optional ones become nullable.
 
 The rules are those of the guide "Structured model outputs", section "Supported
-schemas". What has no form there is not left out of a schema: then the tool is not
-strict, and the contract alone checks its calls.
+schemas". A schema that strict mode cannot express is not weakened: its tool is not
+strict, and only the contract checks its calls.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ _ANNOTATIONS = {
 _MOST_PROPERTIES = 5_000
 _MOST_LEVELS = 10
 _MOST_OPTIONS = 1_000
-_LONG_ENUM = 250  # options, from which on their text is limited
-_LONGEST_ENUM = 15_000  # characters
-_LONGEST = 120_000  # characters of names and options
+_LONG_ENUM = 250  # options; the text of an enum that has more is limited
+_LONGEST_ENUM = 15_000  # characters of all its options
+_LONGEST = 120_000  # characters of all names and options of a schema
 
 
 class _NotStrictError(Exception):
-    """The schema says something that strict mode has no form for."""
+    """The schema says something that strict mode cannot express."""
 
 
 def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return *schema*, the parameters of a tool, in strict form; ``None`` where the
-    rules do not allow it.
+    """Return *schema*, the parameters of a tool, in strict form, or ``None`` if the
+    rules of strict mode do not allow it.
 
-    A call in strict form has null for what it leaves out, and `Contract.accept` drops
-    such a null. So an optional property that may itself be null has no strict form.
-    Defaults are left out; an object is closed if its schema does not say that it is
-    open.
+    A call in strict form sends null for an optional property that it omits, and
+    `Contract.accept` drops such a null. So an optional property that may itself be
+    null has no strict form. Defaults are left out. An object is closed unless its
+    schema says that it is open.
 
     >>> to_strict({"type": "object", "properties": {"n": {"type": "integer"}}})
     {'type': 'object', 'properties': {'n': {'type': ['integer', 'null']}},
@@ -87,7 +87,7 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> to_strict({"type": "object", "properties": {"n": nullable}}) is None
     True
     """
-    # The guide knows definitions by the newer of their two names.
+    # The guide accepts `$defs`, and not its older name `definitions`.
     renamed = {}
     for key, value in schema.items():
         renamed["$defs" if key == "definitions" else key] = value
@@ -99,7 +99,7 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
         strict = _strict(root, root)
         if "$defs" in root:
             strict["$defs"] = {
-                name: _strict(each, root) for name, each in root["$defs"].items()
+                name: _strict(part, root) for name, part in root["$defs"].items()
             }
     except _NotStrictError:
         return None
@@ -117,12 +117,14 @@ def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
         kept["enum"] = [kept.pop("const")]
     if not kept.keys() <= _KEYWORDS or kept.get("format", "date") not in _FORMATS:
         raise _NotStrictError
-    if "$ref" in kept:  # beside a reference nothing may stand
+    if "$ref" in kept:  # only a description may stand beside a reference
         if not kept.keys() <= {"$ref", "description"}:
             raise _NotStrictError
         return {"$ref": kept["$ref"]}
     if "anyOf" in kept:
-        kept["anyOf"] = [_strict(each, root) for each in kept["anyOf"]]
+        # Only the branches become strict: `properties`, `required` and `items` beside
+        # `anyOf` stay as they are.
+        kept["anyOf"] = [_strict(branch, root) for branch in kept["anyOf"]]
         return kept
     if "type" not in kept and "enum" in kept:
         if all(isinstance(option, str) for option in kept["enum"]):
@@ -142,14 +144,15 @@ def _closed(
 ) -> dict[str, Any]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
-    # An object without properties takes any: closed, it would be always empty.
+    # An object without properties accepts any; if it were closed, it could only be
+    # empty. At the root that is right: a tool without parameters.
     is_open = (
         schema.get("additionalProperties", bool(not properties and not is_root))
         is not False
     )
     if is_open or not set(required) <= properties.keys():
         raise _NotStrictError
-    strict = {name: _strict(each, root) for name, each in properties.items()}
+    strict = {name: _strict(part, root) for name, part in properties.items()}
     for name in strict.keys() - set(required):
         if _admits_null(properties[name], root):
             raise _NotStrictError
@@ -172,13 +175,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _admits_null(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
-    if depth > 16:  # a chain of references that has no end
+    if depth > 16:  # the references probably form a cycle
         return True
     if "$ref" in schema:
         target = referenced(root, schema["$ref"])
         return not isinstance(target, Mapping) or _admits_null(target, root, depth + 1)
     if "anyOf" in schema:
-        return any(_admits_null(each, root, depth + 1) for each in schema["anyOf"])
+        branches = schema["anyOf"]
+        return any(_admits_null(branch, root, depth + 1) for branch in branches)
     options = schema.get("enum", [schema.get("const", ...)])
     return "null" in _kinds(schema) and (None in options or ... in options)
 
@@ -192,16 +196,16 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
 
 def _is_within_limits(schema: Mapping[str, Any]) -> bool:
     properties = options = size = 0
-    for each, level in _schemas(schema):
-        names, enum = (
-            [*each.get("properties", ()), *each.get("$defs", ())],
-            each.get("enum", []),
-        )
-        length = sum(len(str(option)) for option in enum)
-        properties += len(each.get("properties", ()))
+    for part, level in _schemas(schema):
+        names = [*part.get("properties", ()), *part.get("$defs", ())]
+        enum = part.get("enum", [])
+        enum_length = sum(len(str(option)) for option in enum)
+        properties += len(part.get("properties", ()))
         options += len(enum)
-        size += length + sum(map(len, names))
-        if level > _MOST_LEVELS or (len(enum) > _LONG_ENUM and length > _LONGEST_ENUM):
+        size += enum_length + sum(map(len, names))
+        if level > _MOST_LEVELS:
+            return False
+        if len(enum) > _LONG_ENUM and enum_length > _LONGEST_ENUM:
             return False
     return (
         properties <= _MOST_PROPERTIES and options <= _MOST_OPTIONS and size <= _LONGEST
@@ -211,17 +215,17 @@ def _is_within_limits(schema: Mapping[str, Any]) -> bool:
 def _schemas(
     schema: Mapping[str, Any], level: int = 0
 ) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yield every schema inside *schema*, itself first, with the number of objects that
-    it is inside.
+    """Yield *schema* and every schema inside it, each with its level: the number of
+    object schemas from the root down to it, itself included.
     """
     level += "properties" in schema
     yield schema, level
-    inside = [
+    parts = [
         *schema.get("properties", {}).values(),
         *schema.get("anyOf", ()),
         *schema.get("$defs", {}).values(),
     ]
     if "items" in schema:
-        inside.append(schema["items"])
-    for each in inside:
-        yield from _schemas(each, level)
+        parts.append(schema["items"])
+    for part in parts:
+        yield from _schemas(part, level)

@@ -129,17 +129,17 @@ def mcp_names(names: Iterable[str]) -> dict[str, str]:
     """Return *names* by the tool name that MCP clients see, with ``_`` for ``-``, which
     some clients replace.
 
-    Where two names would become one, the name that has a ``-`` keeps it.
+    If two names would become the same tool name, the one that has a ``-`` keeps it.
 
     >>> mcp_names(["unit-converter/km", "a-b", "a_b"])
     {'unit_converter__km': 'unit-converter/km', 'a-b': 'a-b', 'a_b': 'a_b'}
     """
     plain = tool_names(names)
     shown = [tool.replace("-", "_") for tool in plain]
-    found = {}
-    for one, (tool, name) in zip(shown, plain.items(), strict=True):
-        found[one if shown.count(one) == 1 else tool] = name
-    return found
+    names_by_tool = {}
+    for mcp_name, (tool, name) in zip(shown, plain.items(), strict=True):
+        names_by_tool[mcp_name if shown.count(mcp_name) == 1 else tool] = name
+    return names_by_tool
 
 
 def tool_names(names: Iterable[str]) -> dict[str, str]:
@@ -151,15 +151,15 @@ def tool_names(names: Iterable[str]) -> dict[str, str]:
     Raises:
         ValueError: two names would share a tool name.
     """
-    found: dict[str, str] = {}
+    names_by_tool: dict[str, str] = {}
     for name in names:
         tool_name = to_tool_name(name)
-        if found.setdefault(tool_name, name) != name:
+        if names_by_tool.setdefault(tool_name, name) != name:
             raise ValueError(
-                f"{name!r} and {found[tool_name]!r} would both be the tool "
+                f"{name!r} and {names_by_tool[tool_name]!r} would both be the tool "
                 f"{tool_name!r}"
             )
-    return found
+    return names_by_tool
 
 
 def _without_prefixes(name: str) -> list[tuple[str, str]]:

@@ -83,10 +83,11 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     fields = read_frontmatter(data).fields
     if parts.block is None or fields is None:
         return Fixed(data)
+    # `cut` has already removed the byte-order mark and the text above the frontmatter;
+    # the first two branches only report it.
     done: list[str] = []
     if "byte-order-mark" in rules:
         done.append("the byte-order mark was removed")
-    # `cut` has already dropped the mark and the text; here only the reports follow.
     if "text-before-frontmatter" in rules:
         done.append("the text above the frontmatter was removed")
     if "closing-dots" in rules:

@@ -469,8 +469,9 @@ class _Linting:
                         hint = f"write {file}"
                         break
                 yield self.finding("link-broken", message, place, hint)
-            # The specification: "Keep file references one level deep from SKILL.md".
             elif target.count("/") > 1:
+                # The specification: "Keep file references one level deep from
+                # SKILL.md".
                 message = f"the link goes more than one directory deep: {target}"
                 yield self.finding(
                     "link-deep",

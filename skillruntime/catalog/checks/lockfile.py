@@ -104,8 +104,8 @@ def check_lock(
         hint = "recreate it with `skillruntime lock`"
         return [finding("lock-invalid", message, hint)]
     findings: list[Diagnostic] = []
-    # Both directions: a skill that is not in the lockfile could have been added by an
-    # attacker.
+    # Compare in both directions: a skill that is not in the lockfile could have been
+    # added by an attacker.
     for name in sorted({*locked, *skills}):
         if name not in skills:
             message = f"{name} is locked but missing"
@@ -227,13 +227,14 @@ class FrozenGuard:
         self._path = path
         self._locked = read_lock(path)
         self._offered: dict[Root, Snapshot] = {}
-        self._found: dict[Root, Snapshot] = {}  # with the skills that are refused
+        # By root, including the skills that are refused.
+        self._complete: dict[Root, Snapshot] = {}
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are not locked, or not as they were
         locked.
         """
-        self._found[snapshot.root] = snapshot
+        self._complete[snapshot.root] = snapshot
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
             if entry.name:
@@ -315,7 +316,7 @@ class FrozenGuard:
     def missing(self) -> Iterator[Diagnostic]:
         """Yield a warning for each locked skill that no root has."""
         names: set[str] = set()
-        for snapshot in self._found.values():
+        for snapshot in self._complete.values():
             names.update(entry.name for entry in snapshot.entries)
         for name in sorted(self._locked.keys() - names):
             message = (

@@ -19,11 +19,11 @@ _PACKAGES = ("catalog", "contract", "derive")
 
 @cache
 def reader_edition() -> bytes:
-    """Return a digest that changes whenever the code may read a script, or judge a
-    contract, in another way.
+    """Return a digest that changes whenever the code that reads scripts and checks
+    contracts may have changed.
     """
-    # Not by importing the packages: a start that finds everything on disk needs none of
-    # the code that reads scripts.
+    # The packages are not imported for this: a start that finds everything on disk needs
+    # none of the code that reads scripts.
     directories = [f"{PACKAGE_DIRECTORY}/{package}" for package in _PACKAGES]
     files = [sorted(_files_below(directory)) for directory in directories]
     return sha256(repr((sys.version_info[:3], files)).encode()).digest()

@@ -1,5 +1,5 @@
 """Which skill a name refers to if several have it: versions side by side, and
-collisions. Pure, except for links.
+collisions. Pure, except that links are resolved and files of one name compared.
 
 The rule for all skills of one name, in the order of their roots and then of their
 paths:
@@ -30,7 +30,7 @@ from skillruntime.diagnostic import Diagnostic, Severity
 if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
-__all__ = ["Names", "by_name", "newest", "rank", "settle", "version_of"]
+__all__ = ["Names", "newest", "rank", "resolve_names", "settle", "version_of"]
 
 
 _MAX_COMPARED = 4 * 1024 * 1024
@@ -40,26 +40,27 @@ _MAX_COMPARED = 4 * 1024 * 1024
 class Names:
     """Which entry each name refers to.
 
-    ``counting`` maps plain names, ``beside`` maps ``name@version``, ``shadowed`` maps
-    qualified names. ``rivals`` maps a plain name that several skills have to all of
-    them in order, each with the name under which it is available.
+    ``by_plain_name`` has the winners, ``by_versioned_name`` the other versions
+    (``name@version``), ``shadowed`` the skills that lost, by their qualified names.
+    ``rivals`` maps a plain name that several skills have to all of them in order, each
+    with the name under which it is available.
     """
 
-    counting: dict[str, Entry] = field(default_factory=dict)
-    beside: dict[str, Entry] = field(default_factory=dict)
+    by_plain_name: dict[str, Entry] = field(default_factory=dict)
+    by_versioned_name: dict[str, Entry] = field(default_factory=dict)
     shadowed: dict[str, Entry] = field(default_factory=dict)
     rivals: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     collisions: list[Diagnostic] = field(default_factory=list)
 
 
-def by_name(snapshots: Sequence[Snapshot]) -> Names:
+def resolve_names(snapshots: Sequence[Snapshot]) -> Names:
     """Return which entry each name in *snapshots* refers to, and a diagnostic for each
     skill that lost its name.
     """
     first: dict[str, Entry] = {}
     rivals: dict[str, list[Entry]] = {}
     for snapshot in snapshots:
-        # Reversed, so that the first of two entries with one name stays in the
+        # Reversed, so that the first of two entries with one name ends in the
         # dictionary.
         own = {entry.name: entry for entry in reversed(snapshot.entries)}
         own.pop("", None)  # files without a valid skill have no name
@@ -67,25 +68,31 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
             first = own
         else:
             for name, entry in own.items():
-                if first.setdefault(name, entry) is not entry:
-                    rivals.setdefault(name, [first[name]]).append(entry)
+                holder = first.setdefault(name, entry)
+                if holder is not entry:
+                    _add_rival(rivals, holder, entry)
         # The root has a name twice, or a file without a skill.
         if len(own) < len(snapshot.entries):
             for entry in snapshot.entries:
                 if entry.name and own[entry.name] is not entry:
-                    rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
+                    _add_rival(rivals, first[entry.name], entry)
     names = Names(first)
     if rivals:
         _settle_all(names, rivals)
-    names.counting = {name: first[name] for name in sorted(first)}
+    names.by_plain_name = {name: first[name] for name in sorted(first)}
     return names
+
+
+def _add_rival(rivals: dict[str, list[Entry]], holder: Entry, entry: Entry) -> None:
+    """Add *entry* to the skills that compete with *holder*, the first, for its name."""
+    rivals.setdefault(entry.name, [holder]).append(entry)
 
 
 def settle(
     name: str, entries: Sequence[Entry], reserved: Container[str] = ()
 ) -> tuple[Entry, dict[str, Entry], list[Entry]]:
-    """Return the entry that gets *name*, the other versions by their names, and the
-    entries that lose.
+    """Return the entry that gets *name*, the other versions by their names
+    (``name@version``), and the entries that lose.
 
     All *entries* have *name*. No version gets a *reserved* name.
     """
@@ -100,21 +107,21 @@ def settle(
     )
     # Versions are compared without build metadata (SemVer 2.0.0, section 10).
     taken = {versions[chosen]}
-    beside: dict[str, Entry] = {}
+    by_versioned_name: dict[str, Entry] = {}
     losers: list[Entry] = []
     for position, (version, entry) in enumerate(zip(versions, entries, strict=True)):
         if position == chosen:
             continue
         qualified = f"{name}@{version}"
-        # A version that is unknown could be equal to any other.
+        # An unknown version could be equal to any other.
         is_unknown = version is None or None in taken
         if is_unknown or version in taken or qualified in reserved:
             losers.append(entry)
             continue
         taken.add(version)
-        # The path is stated now, because it no longer follows from the name.
-        beside[qualified] = entry._replace(name=qualified, path=entry.file)
-    return entries[chosen], beside, losers
+        # The path is stated from here on, because it no longer follows from the name.
+        by_versioned_name[qualified] = entry._replace(name=qualified, path=entry.file)
+    return entries[chosen], by_versioned_name, losers
 
 
 def newest(
@@ -169,16 +176,19 @@ def rank(version: Version | None) -> tuple[Any, ...]:
 
 
 def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
-    first = names.counting
+    """Decide for every name in *rivals* which skill gets it, and add to *names* the
+    names of the others.
+    """
+    first = names.by_plain_name
     losing: list[tuple[Entry, Entry]] = []
     files: dict[str, list[str]] = {}  # by name, in order of precedence
     for name, claimants in rivals.items():
         entries = list(_distinct(claimants))
         # Names in use are reserved, because a skill may really be named a@1.0.0.
-        winner, beside, losers = settle(name, entries, reserved=first)
+        winner, versions, losers = settle(name, entries, reserved=first)
         first[name] = winner
-        names.beside.update(beside)
-        losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
+        names.by_versioned_name.update(versions)
+        losing += [(loser, _holder(loser, winner, versions)) for loser in losers]
         files[name] = [entry.file for entry in entries]
     for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
         qualified = _qualified(loser, first, names.shadowed)
@@ -195,7 +205,7 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
             related=(holder.file,),
         )
         names.collisions.append(collision)
-    others = [*names.beside.values(), *names.shadowed.values()]
+    others = [*names.by_versioned_name.values(), *names.shadowed.values()]
     known = {entry.file: entry for entry in others}
     for name, own_files in files.items():
         if len(own_files) > 1:
@@ -205,20 +215,20 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
             )
 
 
-def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
-    """Return the skill that has the name that *loser* would have had."""
+def _holder(loser: Entry, winner: Entry, versions: Mapping[str, Entry]) -> Entry:
+    """Return the skill that has the name which *loser* would have had."""
     version = version_of(loser.version)
     if version is None or version_of(winner.version) is None:
         return winner
-    for entry in beside.values():
+    for entry in versions.values():
         if version_of(entry.version) == version:
             return entry
     return winner
 
 
 def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield *entries* without those whose file is reached a second time, through a
-    link, or has the same bytes.
+    """Yield *entries* without those whose file was yielded before, through a link, or
+    has the same bytes.
     """
     seen: set[str] = set()
     kept: list[Entry] = []
@@ -227,11 +237,11 @@ def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
         if target in seen:
             continue
         seen.add(target)
-        # Files are read only if their metadata are the same: two files of one name
-        # usually differ there.
+        # Read files only if their descriptions are equal: those of two files with one
+        # name usually differ.
         alike = [other for other in kept if other.description == entry.description]
-        # In one root each file is accounted for: a copy in it is reported, and has a
-        # qualified name.
+        # A copy within one root is not left out: it gets a qualified name and a
+        # diagnostic.
         if alike and entry.root != alike[0].root:
             content = _body(entry)
             if content is not None and content in map(_body, alike):
@@ -250,10 +260,10 @@ def _body(entry: Entry) -> bytes | None:
 
 
 def _qualified(
-    entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]
+    entry: Entry, winners: Mapping[str, Entry], shadowed: Mapping[str, Entry]
 ) -> str:
-    """Return a qualified name: prefixed with the scope of the root, or with the parent
-    directory.
+    """Return a name that is not in use: the entry's name, prefixed with the scope of
+    its root or with the parent directory.
     """
     directory = os.path.dirname(entry.file)
     above = os.path.basename(os.path.dirname(directory)) or "skills"
@@ -263,7 +273,7 @@ def _qualified(
         base = f"other:{entry.name}"
     name = base
     number = 2
-    while name in counting or name in shadowed:
+    while name in winners or name in shadowed:
         name = f"{base}~{number}"
         number += 1
     return name

@@ -47,10 +47,11 @@ FLAGS = {
     "disable-model-invocation": (True, HIDDEN_FROM_MODEL),
     "user-invocable": (False, HIDDEN_FROM_USER),
 }
-# YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or
-# names a skill.
+# YAML 1.2.2, section 10.2.1: no value. In quotes they mean the same, because none of
+# these words describes or names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
-# No hash of a whole description is computed: a longer one is none of these words.
+# A description of this length or more is none of these words, so its hash need not be
+# computed.
 _SHORT = 5
 # The words of YAML 1.1.
 BOOLEANS = {
@@ -107,8 +108,8 @@ def _flags(fields: Mapping[str, Any], path: str, findings: list[Diagnostic]) -> 
     flags = 0
     for key, (hides, flag) in FLAGS.items():
         value = fields.get(key)
-        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings
-        # of each boolean.
+        # A boolean is still text here, because discovery converts nothing: YAML 1.1 has
+        # eleven spellings of each.
         stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
         if stated is hides:
             flags |= flag
@@ -144,8 +145,45 @@ def judge(
     for clients recommends: a name that is too long, malformed or different from the
     directory is a warning; a missing description is an error.
     """
-    name, description, version, flags = summary
-    description = description.strip()
+    description = _clean_description(summary.description, path, findings)
+    if description is None:
+        return None
+    version = summary.version
+    if version in _NULLS:
+        version = None
+    name = summary.name.strip()
+    # Generators write the null of their own language into quotes: `name: "null"`.
+    if name in _NULLS:
+        name = ""
+    if not name.isascii():
+        # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
+        name = unicodedata.normalize("NFKC", name)
+    # Nearly every name matches the pattern, which is faster to test than `is_usable`.
+    is_plain = len(name) <= MAX_USABLE_NAME and _ASCII_NAME.fullmatch(name)
+    if is_plain or is_usable(name):
+        return Summary(name, description, version, summary.flags)
+    directory_name = unicodedata.normalize("NFKC", directory)
+    if name:
+        rule = "name-form"
+        fault = f"the name {name[:80]!a} cannot be used"
+    else:
+        rule = "name-missing"
+        fault = "there is no name"
+    if not is_usable(directory_name):
+        message = f"{fault}; skipped"
+        findings.append(Diagnostic("name-missing", Severity.ERROR, path, message))
+        return None
+    findings.append(_warning(rule, path, f"{fault}; using the directory name"))
+    return Summary(directory_name, description, version, summary.flags)
+
+
+def _clean_description(
+    stated: str, path: str, findings: list[Diagnostic]
+) -> str | None:
+    """Return the *stated* description without hidden characters and outer white space,
+    or ``None`` if there is none.
+    """
+    description = stated.strip()
     if not is_visible(description):
         hidden = hidden_characters(description)
         if hidden:
@@ -163,38 +201,7 @@ def judge(
             )
         )
         return None
-    name = name.strip()
-    # Generators write the null of their own language into quotes: `name: "null"`.
-    if name in _NULLS:
-        name = ""
-    if version and version in _NULLS:
-        version = None
-    if not name.isascii():
-        # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
-        name = unicodedata.normalize("NFKC", name)
-    elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
-        # Usually nothing was changed, and no copy has to be made.
-        if name is summary.name and version is summary.version:
-            if description is summary.description:
-                return summary
-        return Summary(name, description, version, flags)
-    if not is_usable(name):
-        if name:
-            rule = _UNUSABLE
-            fault = f"the name {name[:80]!a} cannot be used"
-        else:
-            rule = "name-missing"
-            fault = "there is no name"
-        name = unicodedata.normalize("NFKC", directory)
-        if not is_usable(name):
-            message = f"{fault}; skipped"
-            findings.append(Diagnostic("name-missing", Severity.ERROR, path, message))
-            return None
-        findings.append(_warning(rule, path, f"{fault}; using the directory name"))
-    return Summary(name, description, version, flags)
-
-
-_UNUSABLE = "name-form"
+    return description
 
 
 def notes_on_name(
@@ -202,14 +209,14 @@ def notes_on_name(
 ) -> list[Diagnostic]:
     """Return warnings about a *name* and a *description* that `judge` accepted.
 
-    *noted* are the diagnostics that discovery kept: they decide whether the name is the
-    directory's. The warnings follow from the metadata, so that no start has to make or
-    to store them: half of the real skills have one.
+    *noted* are the diagnostics that discovery kept; they show whether the name is the
+    directory's. Discovery itself makes and stores none of these warnings, because they
+    follow from the metadata, and half of the real skills have one.
     """
     findings: list[Diagnostic] = []
     if not _is_well_formed(name):
         is_directory_name = any(
-            note.rule in ("name-missing", _UNUSABLE) for note in noted
+            note.rule in ("name-missing", "name-form") for note in noted
         )
         if not is_directory_name:
             message = f"the name {name!r} is not well formed"

@@ -133,12 +133,12 @@ def _unquoted(text: str) -> str:
     quote = text[:1]
     if quote not in ("'", '"'):
         return text
-    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner
-    # quotes.
     if len(text) > 1 and text.endswith(quote):
+        # `"He said "hi""`: the author quoted the whole value and forgot to escape the
+        # inner quotes.
         content = text[1:-1]
-    # `"never closed`: without its partner the quote has no meaning.
     elif quote not in text[1:]:
+        # `"never closed`: without its partner the quote has no meaning.
         content = text[1:]
     else:
         return text

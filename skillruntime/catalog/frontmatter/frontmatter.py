@@ -102,9 +102,9 @@ class Cut:
 class _Findings:
     """The diagnostics of the file at *path*, in the order in which they are found."""
 
-    def __init__(self, path: str, found: Iterable[Diagnostic] = ()) -> None:
+    def __init__(self, path: str, earlier: Iterable[Diagnostic] = ()) -> None:
         self.path = path
-        self.found = list(found)
+        self.diagnostics = list(earlier)
 
     def error(
         self,
@@ -114,7 +114,7 @@ class _Findings:
         *,
         hint: str | None = None,
     ) -> None:
-        self.found.append(
+        self.diagnostics.append(
             Diagnostic(rule, Severity.ERROR, self.path, message, line, hint=hint)
         )
 
@@ -126,7 +126,7 @@ class _Findings:
         *,
         hint: str | None = None,
     ) -> None:
-        self.found.append(
+        self.diagnostics.append(
             Diagnostic(rule, Severity.WARNING, self.path, message, line, hint=hint)
         )
 
@@ -165,11 +165,11 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         fields = _repaired_fields(block, fault, above, findings)
     else:
         fields = _fields_of(document, above, findings)
-        findings.found.extend(cut_by_comments(document, block, path, above))
+        findings.diagnostics.extend(cut_by_comments(document, block, path, above))
     return Frontmatter(
         fields,
         parts.body,
-        tuple(findings.found),
+        tuple(findings.diagnostics),
         document,
         block,
         parts.first_line,
@@ -197,7 +197,7 @@ def _fields_of(
     # last one.
     for key, line, column in document.duplicates:
         message = f"the key {key!r} appears twice; the last value is used"
-        findings.found.append(
+        findings.diagnostics.append(
             Diagnostic(
                 "duplicate-key",
                 Severity.WARNING,
@@ -220,7 +220,7 @@ def _repaired_fields(
     message = f"the frontmatter is not valid YAML: {fault}"
     repaired = repair_block(block)
     if not repaired.fields:
-        findings.found.append(
+        findings.diagnostics.append(
             Diagnostic(
                 "yaml-invalid",
                 Severity.ERROR,
@@ -237,7 +237,7 @@ def _repaired_fields(
         message += "; read as far as possible"
     if repaired.dropped:
         message += f"; ignored: {', '.join(repaired.dropped)}"
-    findings.found.append(
+    findings.diagnostics.append(
         Diagnostic(
             "yaml-repaired",
             Severity.WARNING,
@@ -266,7 +266,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         preamble = _PREAMBLE.match(text)
         if not preamble:
             _report_missing(text, findings)
-            return Cut(None, text, 1, tuple(findings.found))
+            return Cut(None, text, 1, tuple(findings.diagnostics))
         findings.warn(
             "text-before-frontmatter",
             "the frontmatter does not start on the first line; the text before it is "
@@ -287,7 +287,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
         hint = "end it with a line that contains only ---"
         findings.error("frontmatter-unclosed", message, first_line, hint=hint)
-        return Cut(None, text[start:], first_line, tuple(findings.found))
+        return Cut(None, text[start:], first_line, tuple(findings.diagnostics))
     closing_line = first_line + text.count("\n", 0, closing.start())
     if closing.group(1) == "...":
         findings.warn(
@@ -301,7 +301,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
             "the line that ends the frontmatter continues with text, which is read as "
             "the first instruction"
         )
-        findings.found.append(
+        findings.diagnostics.append(
             Diagnostic(
                 "closing-with-text",
                 Severity.WARNING,
@@ -316,7 +316,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         text[start : closing.start()],
         text[closing.end() :],
         first_line + 1,
-        tuple(findings.found),
+        tuple(findings.diagnostics),
         first_line + text.count("\n", 0, closing.end()),
     )
 
@@ -337,7 +337,7 @@ def _usual_cut(text: str, findings: _Findings) -> Cut | None:
         text[4 : end + 1],
         text[end + 4 :],
         2,
-        tuple(findings.found),
+        tuple(findings.diagnostics),
         text.count("\n", 0, end + 4) + 1,
     )
 

@@ -67,13 +67,13 @@ _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
 _ONE_IN = 20
-"""If more than one in twenty skills changed, the index is made again, and written for
+"""If more than one in twenty skills changed, the index is built again, and written for
 the next process.
 """
 
 _AT_ONCE = 300
-"""As many skills are read by the search that needs them, in a tenth of a second; more
-are read by a thread.
+"""A search reads up to this many missing skills itself, in a tenth of a second; more
+are read in a thread.
 """
 
 _log = logging.getLogger("skillruntime.catalog")
@@ -81,8 +81,8 @@ _log = logging.getLogger("skillruntime.catalog")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A skill that matches a query; the higher the ``score``, the better. Scores
-    compare within one query only.
+    """A skill that matches a query; a higher ``score`` is better. Only scores of the
+    same query can be compared.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Hits(list[Hit]):
 
 
 _Scored = tuple[float, SkillMetadata]
-_Found = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
+_Matches = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
 """The postings of some words in one part of an index, and the skill of each number."""
 
 
@@ -114,7 +114,7 @@ class _Part(NamedTuple):
     skills: Sequence[SkillMetadata | None]
     has_hidden: bool = False
 
-    def find(self, words: Iterable[str]) -> _Found:
+    def find(self, words: Iterable[str]) -> _Matches:
         postings = self.segment.find(words)
         if self.has_hidden:
             for word, hits in postings.items():
@@ -137,15 +137,15 @@ class SearchIndex:
         """Prepare to index *skills*; with *bodies* the beginning of each SKILL.md is
         read, unless *file* has it.
 
-        *file* is its name in the cache directory; it is written if *save*, and if more
-        than a few skills are missing. *stamps* maps paths to what identifies the
-        edition of each file.
+        *file* is the name of the index in the cache directory; it is written if *save*
+        is true and more than a few skills are missing in it. *stamps* maps paths to
+        bytes that identify the edition of each file.
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         known = stamps or {}
         paths = [skill.path for skill in self._skills]
         self._keys = [_key(path, known.get(path, b"")) for path in paths]
-        # Of the skills that this view of a catalog leaves out.
+        # The keys of skills that this view of a catalog leaves out.
         left_out = known.keys() - set(paths)
         self._others = {_key(path, known[path]) for path in left_out}
         self._bodies = bodies
@@ -153,7 +153,7 @@ class SearchIndex:
         self._save = save
         self._parts: list[_Part] | None = None
         self._is_stale = False
-        # By process: a fork has no thread that indexes.
+        # By process id, because a fork does not have the indexing thread.
         self._indexing: dict[int, Event] = {}
 
     def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
@@ -168,23 +168,25 @@ class SearchIndex:
             return hits
         query = query[:_MAX_QUERY]
         words = _words(query)
-        found = self._in_index(words, wait=wait)
-        hits.bodies_searched = found is not None
-        if found is None:
-            found = [self._in_descriptions(words)]
-        best = self._best(words, found, max(limit, _CANDIDATES))
+        matches = self._search_index(words, wait=wait)
+        hits.bodies_searched = matches is not None
+        if matches is None:
+            matches = [self._search_descriptions(words)]
+        best = self._best(words, matches, max(limit, _CANDIDATES))
         # Four digits, not four decimals: a word that most skills contain adds very
         # little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
         if not hits.bodies_searched or self._is_stale:
-            # Only now, so that it does not slow this answer.
+            # Started only after the search, so that it does not delay this answer.
             indexed = self._index_in_thread()
             if wait:
                 indexed.wait()
         return hits
 
-    def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
+    def _search_index(
+        self, words: Iterable[str], *, wait: bool
+    ) -> list[_Matches] | None:
         """Return the postings of *words* in each part of the index; ``None`` if the
         instructions are not indexed yet.
         """
@@ -192,9 +194,9 @@ class SearchIndex:
         # and one if the file was replaced meanwhile.
         for _ in range(3):
             if self._parts is None and os.getpid() not in self._indexing:
-                known, missing = self._known()
+                loaded, missing = self._load_index()
                 if len(missing) <= _AT_ONCE or not self._bodies:
-                    self._parts = self._with(known, missing)
+                    self._parts = self._build_parts(loaded, missing)
             if self._parts is None:
                 if not wait:
                     return None
@@ -207,7 +209,7 @@ class SearchIndex:
                 self._indexing = {}
         return None
 
-    def _in_descriptions(self, words: Iterable[str]) -> _Found:
+    def _search_descriptions(self, words: Iterable[str]) -> _Matches:
         """Return the postings of *words* in names and descriptions, without an
         index.
         """
@@ -229,8 +231,8 @@ class SearchIndex:
         return segment.find(words), candidates
 
     def _index_in_thread(self) -> Event:
-        """Index the instructions in a thread that does not delay the exit, unless one
-        does so already; return the event that is set at its end.
+        """Index the instructions in a thread that does not delay the exit, unless a
+        thread already does; return the event that is set when it has finished.
         """
         own = Event()
         done = self._indexing.setdefault(os.getpid(), own)
@@ -249,19 +251,20 @@ class SearchIndex:
 
     def _index(self, done: Event) -> None:
         try:
-            known, missing = self._known()
+            loaded, missing = self._load_index()
             if self._is_stale:
-                parts = self._with([], range(len(self._skills)))
+                parts = self._build_parts([], range(len(self._skills)))
             else:
-                parts = self._with(known, missing)
+                parts = self._build_parts(loaded, missing)
             self._is_stale = False
             if len(parts) == 1 and parts[0].segment.is_in_file:
-                # The next search opens it. What this thread kept would lie among the
-                # memory that it has used, and hold back 40 MB of it at 30,000 skills.
+                # The next search opens the file. If this thread kept its part, the
+                # part would lie among the memory that the thread used, so that 40 MB
+                # of it could not be freed (30,000 skills).
                 self._indexing.pop(os.getpid(), None)
             else:
                 self._parts = parts
-        except Exception:  # search goes on with names and descriptions
+        except Exception:  # searches continue with names and descriptions
             _log.exception(
                 "the instructions of %d skills could not be indexed for search",
                 len(self._skills),
@@ -269,9 +272,9 @@ class SearchIndex:
         finally:
             done.set()
 
-    def _known(self) -> tuple[list[_Part], Sequence[int]]:
+    def _load_index(self) -> tuple[list[_Part], Sequence[int]]:
         """Return the index in the file, and the positions of the skills that are not in
-        it; note whether so many differ that it must be made again.
+        it; note in ``_is_stale`` whether so many differ that it must be built again.
         """
         kept = load_segment(self._file) if self._file else None
         if kept is None:
@@ -291,20 +294,20 @@ class SearchIndex:
         self._is_stale = self._save and changed * _ONE_IN > len(positions)
         return [_Part(kept, shown, None in positions)], [*missing.values()]
 
-    def _with(self, known: list[_Part], missing: Sequence[int]) -> list[_Part]:
-        """Return *known* and an index of the skills at the positions *missing*, which
-        is written to the file if it is the only one.
+    def _build_parts(self, loaded: list[_Part], missing: Sequence[int]) -> list[_Part]:
+        """Return the *loaded* parts and a new one with the skills at the positions
+        *missing*. The new part is written to the file if it is the only one.
         """
-        if known and not missing:
-            return known
+        if loaded and not missing:
+            return loaded
         data = build_segment(map(self._texts, missing))
-        may_save = self._save and not known
+        may_save = self._save and not loaded
         if self._file and may_save:
             segment = save_segment(self._file, data)
         else:
             segment = Segment(data)
         skills = [self._skills[position] for position in missing]
-        return [*known, _Part(segment, skills)]
+        return [*loaded, _Part(segment, skills)]
 
     def _texts(self, position: int) -> Texts:
         skill = self._skills[position]
@@ -318,33 +321,36 @@ class SearchIndex:
         )
 
     def _best(
-        self, words: Mapping[str, int], found: Sequence[_Found], wanted: int
+        self, words: Mapping[str, int], matches: Sequence[_Matches], wanted: int
     ) -> list[_Scored]:
-        """Return the best *wanted* of the *found* skills, the best first."""
-        scores = [[0.0] * len(skills) for _, skills in found]
+        """Return the best *wanted* of the skills in *matches*, the best first."""
+        scores = [[0.0] * len(skills) for _, skills in matches]
         for word, times in words.items():
             count = 0
             hits: list[tuple[Postings, list[float]]] = []
-            for (postings, _), own in zip(found, scores, strict=True):
+            for (postings, _), part_scores in zip(matches, scores, strict=True):
                 if word in postings:
                     count += len(postings[word][0])
-                    hits.append((postings[word], own))
-            # The rarity is that of the word in all parts together, so the scores of one
-            # query compare.
+                    hits.append((postings[word], part_scores))
+            # A word's rarity is counted over all parts together, so that the scores of
+            # one query can be compared.
             rarity = (
                 log(1 + times)
                 * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5))
                 / WEIGHT_OF_ONE
             )
-            for (numbers, weights), own in hits:
+            for (numbers, weights), part_scores in hits:
                 for number, weight in zip(numbers, weights, strict=True):
-                    own[number] += rarity * weight
+                    part_scores[number] += rarity * weight
         best: list[_Scored] = []
-        for (_, skills), own in zip(found, scores, strict=True):
-            for number in nlargest(wanted, range(len(own)), key=own.__getitem__):
+        for (_, skills), part_scores in zip(matches, scores, strict=True):
+            highest = nlargest(
+                wanted, range(len(part_scores)), key=part_scores.__getitem__
+            )
+            for number in highest:
                 skill = skills[number]
-                if skill is not None and own[number] > 0:
-                    best.append((own[number], skill))
+                if skill is not None and part_scores[number] > 0:
+                    best.append((part_scores[number], skill))
         best.sort(key=lambda scored: (-scored[0], scored[1].name))
         return best[:wanted]
 
@@ -352,8 +358,8 @@ class SearchIndex:
         """Return *best*, starting with the skill that *query* names."""
         if len(query) > _MAX_NAME or not best:
             return best
-        # A name says so little beside thousands of bodies that its skill may not be
-        # among the best.
+        # A name has so little weight beside thousands of bodies that its skill may not
+        # be among the best.
         for name in dict.fromkeys((query, "-".join(words_of(query)))):
             skill = self._skill_named(name)
             best_score, first = best[0]
@@ -373,8 +379,8 @@ class SearchIndex:
 def open_search_index(
     skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool
 ) -> SearchIndex:
-    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its
-    file where that is up to date.
+    """Return the index of *skills*, which are some of those in *snapshots*. If
+    *is_kept*, its file is used as far as it is up to date.
     """
     if not is_kept:
         return SearchIndex(skills)
@@ -384,14 +390,14 @@ def open_search_index(
             if entry.name:
                 stamps[entry.file] = snapshot.stamp(position)
     file = search_file(snapshot.root.path for snapshot in snapshots)
-    # A view of few skills must not replace the index of all.
+    # A view of few skills must not replace the index of all skills.
     return SearchIndex(
         skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps)
     )
 
 
 def _key(path: str, stamp: bytes) -> bytes:
-    """Return what stands for one edition of a file."""
+    """Return a key that identifies one edition of a file."""
     return digest_of(f"{path}\n{stamp.hex()}")
 
 

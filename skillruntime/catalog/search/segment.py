@@ -146,7 +146,7 @@ class Segment:
         Raises:
             OSError: the file was replaced or deleted.
         """
-        found: dict[str, Postings] = {}
+        postings: dict[str, Postings] = {}
         number_of_postings = self._ends[-1] if self._ends else 0
         weights_start = self._start + 4 * number_of_postings
         with self._opened() as file:
@@ -160,8 +160,8 @@ class Segment:
                 file.seek(self._start + 4 * start)
                 numbers = array("I", file.read(4 * (end - start)))
                 file.seek(weights_start + start)
-                found[word] = numbers, file.read(end - start)
-        return found
+                postings[word] = numbers, file.read(end - start)
+        return postings
 
     def _opened(self) -> IO[bytes]:
         if isinstance(self._source, bytes):

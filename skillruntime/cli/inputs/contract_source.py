@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
@@ -48,22 +48,22 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
         InvalidSkillError: a contract cannot be read.
     """
     # "diff v1.0 skills/digest": the revision alone means the same path in it.
-    here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
+    existing = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
         # The new side first: "diff HEAD nope.json" is not about HEAD.
         after, before = (
-            _read(_located(spec, here, Path(scratch, str(n))))
+            _read(_located(spec, existing, Path(scratch, str(n))))
             for n, spec in enumerate((new, old))
         )
     return before, after
 
 
-def _located(spec: str, here: str, scratch: Path) -> Path:
+def _located(spec: str, existing: str, scratch: Path) -> Path:
     # A path wins over a revision of the same name, as in "git checkout".
     if os.path.exists(spec):  # noqa: PTH110
         return Path(spec)
     revision, _, path = spec.partition(":")
-    wanted = Path(path or here).absolute()
+    wanted = Path(path or existing).absolute()
     start = next(
         (parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd()
     )
@@ -92,11 +92,25 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
     if not archive:
         raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
     scratch.mkdir()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        # "data" refuses links and paths that leave the directory (PEP 706): the
-        # revision may be untrusted.
-        files.extractall(scratch, filter="data")
+    _write_files(archive, scratch)
     return scratch / relative
+
+
+def _write_files(archive: bytes, directory: Path) -> None:
+    """Write the regular files of the tar *archive* below *directory*.
+
+    The revision may be untrusted: no link is made, and no path leaves the directory.
+    `TarFile.extractall` has a filter for that (PEP 706) only since Python 3.11.4.
+    """
+    with tarfile.open(fileobj=io.BytesIO(archive)) as members:
+        for member in members:
+            name = PurePosixPath(member.name)
+            content = members.extractfile(member) if member.isfile() else None
+            if content is None or name.is_absolute() or ".." in name.parts:
+                continue
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())
 
 
 def _git(directory: Path, *arguments: str) -> bytes:
@@ -130,14 +144,14 @@ def _read(path: Path) -> Source:
         children = sorted(path.iterdir())
         skills = [child for child in children if child.is_dir() and _is_skill(child)]
     for directory in skills:
-        found = read_contract_files(str(directory), directory.resolve().name)
+        files = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a
         # removal.
-        for name, error in found.broken.items():
+        for name, error in files.broken.items():
             raise InvalidSkillError(f"{name}: {error}", details=error.details)
-        for name, contract in found.contracts.items():
+        for name, contract in files.contracts.items():
             source.contracts[name] = contract
-            version = contract.version or found.descriptor_version
+            version = contract.version or files.descriptor_version
             if version:
                 source.versions[name] = version
     return source

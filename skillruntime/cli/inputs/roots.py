@@ -199,7 +199,7 @@ def _where_else() -> str:
     """Return where to look for skills instead."""
     # The usual places are below the project's directory, and people also stand in
     # `skills` itself, or in one skill.
-    if any(Path(each).is_file() for each in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
+    if any(Path(name).is_file() for name in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
         return "This directory has skills: use --skills ."
     return (
         "Use --skills DIRECTORY, or --bundled for the skills that come with "

@@ -306,14 +306,14 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     from skillruntime.catalog.visibility import visible_line
 
     # What the shell shows, links not followed.
-    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
+    current_directory = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     some, left = _some_of_each_rule(diagnostics)
     for diagnostic in some:
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a
         # finding is one line.
         # Escaped: it quotes what a contract says.
-        line = escape(visible_line(str(diagnostic).removeprefix(here)))
+        line = escape(visible_line(str(diagnostic).removeprefix(current_directory)))
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
     for line, _ in left:
         console.print(line, style="dim", markup=False)
@@ -327,10 +327,10 @@ def _some_of_each_rule(
     """
     counted: Counter[tuple[str, Severity]] = Counter()
     some = []
-    for each in diagnostics:
-        counted[each.rule, each.severity] += 1
-        if counted[each.rule, each.severity] <= _MOST_OF_A_RULE:
-            some.append(each)
+    for diagnostic in diagnostics:
+        counted[diagnostic.rule, diagnostic.severity] += 1
+        if counted[diagnostic.rule, diagnostic.severity] <= _MOST_OF_A_RULE:
+            some.append(diagnostic)
     lines = []
     for (rule, severity), number in counted.items():
         left = number - _MOST_OF_A_RULE
@@ -355,26 +355,26 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
     >>> to_github([Diagnostic("name-form", Severity.ERROR, *place)])
     '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
     """
-    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
+    current_directory = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
     lines = []
     some, left = _some_of_each_rule(diagnostics)
-    for each in some:
+    for diagnostic in some:
         places = {
-            "file": each.path.removeprefix(here),
-            "line": each.line,
-            "col": each.column,
-            "title": each.rule,
+            "file": diagnostic.path.removeprefix(current_directory),
+            "line": diagnostic.line,
+            "col": diagnostic.column,
+            "title": diagnostic.rule,
         }
         fields = [
             f"{key}={_escaped(value, _IN_FIELDS)}"
             for key, value in places.items()
             if value is not None
         ]
-        message = each.message
-        if each.hint:
-            message += f"; {each.hint}"
+        message = diagnostic.message
+        if diagnostic.hint:
+            message += f"; {diagnostic.hint}"
         lines.append(
-            f"::{_GITHUB[each.severity]} "
+            f"::{_GITHUB[diagnostic.severity]} "
             f"{','.join(fields)}::{_escaped(message, _IN_MESSAGES)}"
         )
     for line, severity in left:

@@ -110,7 +110,7 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
     if fault.startswith("nested"):
         return [too_deep]
     try:
-        found = [
+        diagnostics = [
             *_fields(document, path),
             *_requirements(document, path),
             *_parts(document, path),
@@ -118,10 +118,12 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
     # A value that an engine cannot read is nested too deep as well.
     except (ValueError, RecursionError):
         return [too_deep]
-    if not any(_is_error(diagnostic) for diagnostic in found):
-        found += _refusal(document, path)  # what only compiling the whole can show
+    if not any(_is_error(diagnostic) for diagnostic in diagnostics):
+        diagnostics += _refusal(
+            document, path
+        )  # what only compiling the whole can show
     # Errors first.
-    return sorted(found, key=_is_error, reverse=True)
+    return sorted(diagnostics, key=_is_error, reverse=True)
 
 
 def _is_error(diagnostic: Diagnostic) -> bool:

@@ -237,27 +237,19 @@ class TypedFunction:
         Raises:
             SkillOutputError: it has no JSON form.
         """
+        if isinstance(result, Iterator):
+            raise SkillOutputError(
+                f"The function returned a {type(result).__name__}; return a list of "
+                "its items"
+            )
+        is_json = type(result) in (dict, list) and is_plain_json(result)
+        if is_json and self.output is None:
+            return result
         try:
-            if isinstance(result, Iterator):
-                raise SkillOutputError(
-                    f"The function returned a {type(result).__name__}; return a list "
-                    "of its items"
-                )
-            is_json = type(result) in (dict, list) and is_plain_json(result)
-            if is_json and self.output is None:
-                return result
-            if not is_json and holds_iterator(result):
-                raise SkillOutputError(
-                    "The function's result holds a generator or another iterator; "
-                    "return a list"
-                )
-            if self.output is not None:
-                # warnings=False: a result of another type is reported by the contract's
-                # check, with its place.
-                return self.output.dump_python(
-                    result, mode="json", by_alias=True, warnings=False
-                )
-            return to_jsonable_python(result)
+            # The search ends in a RecursionError if the result contains itself.
+            has_iterator = not is_json and holds_iterator(result)
+            if not has_iterator:
+                return self._converted_to_json(result)
         except (
             PydanticSerializationError,
             ValueError,
@@ -272,6 +264,18 @@ class TypedFunction:
             raise SkillOutputError(
                 f"The function's result cannot be written as JSON: {reason}"
             ) from None
+        raise SkillOutputError(
+            "The function's result holds a generator or another iterator; return a list"
+        )
+
+    def _converted_to_json(self, result: Any) -> Any:
+        if self.output is None:
+            return to_jsonable_python(result)
+        # warnings=False: the contract's check reports a result of another type, with
+        # its place.
+        return self.output.dump_python(
+            result, mode="json", by_alias=True, warnings=False
+        )
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
         """Bind by name; `Signature.bind` cannot, because it refuses positional-only

@@ -1,6 +1,6 @@
 """The places inside a JSON value that a step of a migration reads and changes.
 
-A place is the tokens of a JSON Pointer, of which ``*`` means each item of an array.
+A place is the tokens of a JSON Pointer; the token ``*`` means each item of an array.
 """
 
 from __future__ import annotations

@@ -117,14 +117,17 @@ class Migration:
         return version in (self.source or VersionRange.between(None, self.to))
 
     def apply(
-        self, arguments: Mapping[str, Any], *, meant: Container[str] | None = None
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        described_texts: Container[str] | None = None,
     ) -> dict[str, Any]:
         """Return *arguments* in the shape of version ``to``: a new dictionary that
         shares nothing with the old.
 
-        With *meant*, a container written in a text does not become an item:
-        ``"['a', 'b']"`` is not one topic. *meant* are the texts that may, since the old
-        shape describes them.
+        With *described_texts*, a text that looks like a container does not become an
+        item: ``"['a', 'b']"`` is not one topic. The exceptions are *described_texts*,
+        which the old shape describes, so that they are meant as strings.
 
         Raises:
             MigrationError: a step would overwrite or lose something, or the value has
@@ -133,7 +136,7 @@ class Migration:
         # The steps work on a copy: the law is that arguments are never changed.
         value: dict[str, Any] = copy_json(dict(arguments))
         if self._function is None:
-            _take(self.steps, value, self.to, meant)
+            _take_steps(self.steps, value, self.to, described_texts)
             return value
         try:
             result = self._function(value)
@@ -184,18 +187,19 @@ MOST_MIGRATIONS = 100
 def link(
     migrations: Iterable[Migration], current: Version | None = None
 ) -> tuple[Migration, ...]:
-    """Return *migrations* in the order of their targets, those without a ``from``
-    starting where the one before ends.
+    """Return *migrations* sorted by target; one without a ``from`` starts at the
+    previous target.
 
     *current* is the contract's own version: no migration leads above it.
 
     Raises:
-        InvalidSkillError: they do not lead on to one another; ``details["faults"]``
-            lists where.
+        InvalidSkillError: they do not form a chain; ``details["faults"]`` lists what
+            breaks it.
     """
     listed = list(migrations)
     faults: list[str] = []
-    if len(listed) > MOST_MIGRATIONS:  # each is compared with each
+    # Each pair is compared below, so the number is limited.
+    if len(listed) > MOST_MIGRATIONS:
         raise _unusable_list([f"it has {len(listed)}; at most {MOST_MIGRATIONS}"])
     # The document's order has no meaning; a chain always leads upwards.
     ordered = sorted(listed, key=lambda migration: migration.to)
@@ -212,7 +216,7 @@ def link(
         linked.append(migration)
         previous = migration.to
     for index, migration in enumerate(linked):
-        # The second would never be taken.
+        # A duplicate would never be used.
         if any(_is_repeated(migration, earlier) for earlier in linked[:index]):
             faults.append(
                 f"two migrations lead from {migration.source} to {migration.to}; "
@@ -248,8 +252,8 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
     """Return the migrations to apply, one after the other, to arguments written for
     *version*; empty if none covers it.
 
-    Of several that cover a version, the one that leads furthest is taken: an author
-    writes a shortcut to be used.
+    If several cover a version, the one that leads furthest is used: an author writes a
+    shortcut to be used.
 
     >>> migrations = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
     >>> [str(migration.to) for migration in chain(migrations, "1.4.0")]
@@ -282,14 +286,17 @@ def _holds(arguments: Mapping[str, Any], place: str) -> bool:
     return True
 
 
-def _take(
-    steps: Sequence[Step], value: Any, to: Version, meant: Container[str] | None
+def _take_steps(
+    steps: Sequence[Step],
+    value: Any,
+    to: Version,
+    described_texts: Container[str] | None,
 ) -> None:
-    """Take *steps* on *value* in place."""
+    """Apply *steps* to *value* in place."""
     for index, step in enumerate(steps):
         try:
-            if meant is not None and step.kind in ("wrap", "split"):
-                _refuse_containers(step, value, meant)
+            if described_texts is not None and step.kind in ("wrap", "split"):
+                _refuse_containers(step, value, described_texts)
             step.change(value)
         except StepRefused as error:
             message = (
@@ -300,10 +307,14 @@ def _take(
 
 
 def _refuse_containers(
-    step: Step, arguments: dict[str, Any], meant: Container[str]
+    step: Step, arguments: dict[str, Any], described_texts: Container[str]
 ) -> None:
+    """Refuse the texts at the place of *step* that look like a container, except
+    *described_texts*.
+    """
+
     def check(value: Any, path: str) -> Any:
-        if not isinstance(value, str) or value in meant:
+        if not isinstance(value, str) or value in described_texts:
             return value
         if looks_like_container(value):
             raise StepRefused(path, f"the text at {path} looks like an array or object")

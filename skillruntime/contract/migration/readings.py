@@ -1,9 +1,9 @@
 """Find out which version arguments were written for, and bring them to the current
 shape.
 
-What fits an older shape as it is, is of that version; what fits none is read by each,
-and refused where two readings differ. The repairs and the migrations share the
-knowledge of whose shape is in force, so they are not separable.
+Arguments that fit an older shape unchanged are of that version. Arguments that fit no
+shape are read by each of them, and refused if two readings differ. Repairs and
+migrations both depend on the shape that applies, so they cannot be separated.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillruntime.contract.reading.arguments import pieces
 from skillruntime.contract.repair_rules import (
     CONTAINER_TEXT,
     WRAPPER_OBJECT,
     rules_that,
 )
 from skillruntime.contract.repairs.coercion import Coerced, coerce
-from skillruntime.contract.repairs.containers import pieces
 from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.schemas.explanation import explain
@@ -99,7 +99,7 @@ def read_as_version(
     if version is not None:
         return _as_version(shapes, arguments, version, policy)
     if not shapes.migrations:
-        return _along(shapes, arguments, None, policy)
+        return _read_from(shapes, arguments, None, policy)
     if _is_untouched(arguments, shapes.current):
         return Reading(Coerced(arguments))
     newest_first = shapes.starts
@@ -108,7 +108,7 @@ def read_as_version(
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
     if not newest_first or not policy.repair:
-        return _along(shapes, arguments, None, policy)
+        return _read_from(shapes, arguments, None, policy)
     formal = _formally_repaired(shapes, arguments, policy)
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
@@ -135,7 +135,7 @@ def _read_by_each(
         if start is not None and shapes.older[start] is None:
             continue
         try:
-            readings.append(_along(shapes, arguments, start, policy))
+            readings.append(_read_from(shapes, arguments, start, policy))
         except SkillInputError as error:
             refusal = refusal or error
     if not readings:
@@ -181,7 +181,7 @@ def _of_old_caller(
     and the old one says nothing about that string, it is the container. Where the two
     readings differ otherwise, the call is refused.
     """
-    old = _along(shapes, arguments, index, policy, may_hold_containers=True)
+    old = _read_from(shapes, arguments, index, policy, may_hold_containers=True)
     shape = shapes.older[index]
     assert shape is not None
     newer_starts = [start for start in shapes.starts if start > index]
@@ -190,10 +190,10 @@ def _of_old_caller(
         if newer is None:
             continue
         try:
-            reading = _along(shapes, arguments, start, policy)
+            reading = _read_from(shapes, arguments, start, policy)
         except SkillInputError:
             # A broken list of a newer caller must not become the item of an older one.
-            if _holds_container(arguments, shape, newer):
+            if _may_hold_container(arguments, shape, newer):
                 raise
             continue
         rules = {repair.rule for repair in reading.coerced.repairs}
@@ -208,7 +208,7 @@ def _of_old_caller(
                 return reading
         raise _unclear_version(shapes)
     # Refuses a container in a text that would become an item.
-    _along(shapes, arguments, index, policy)
+    _read_from(shapes, arguments, index, policy)
     return old
 
 
@@ -218,19 +218,22 @@ def _have_same_value(one: Reading, other: Reading) -> bool:
     )
 
 
-def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
-    """Return whether a string of *arguments* looks like a container, where *newer* asks
-    for nothing but a container.
+def _may_hold_container(
+    arguments: dict[str, Any], shape: Schema, newer: Schema
+) -> bool:
+    """Return whether a string of *arguments* could be a container for *newer*: it
+    begins with a bracket, or is a comma-separated list where only an array is accepted.
     """
     for name, text in arguments.items():
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
         kinds = {
-            str(each.get("type"))
-            for each in subschemas(newer.references, ValuePath((name,)))
+            str(schema.get("type"))
+            for schema in subschemas(newer.references, ValuePath((name,)))
         }
-        opens = text.strip(" '\"`\n")[:1] in ("[", "{", "(")
-        if opens and kinds and kinds <= {"array", "object"}:
+        takes_only_containers = bool(kinds) and kinds <= {"array", "object"}
+        begins_with_bracket = text.strip(" '\"`\n")[:1] in ("[", "{", "(")
+        if takes_only_containers and begins_with_bracket:
             return True
         # "AI, space" may be two topics of a newer caller, or one of an older one.
         if len(pieces(text)) > 1 and kinds == {"array"}:
@@ -265,13 +268,13 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
     covering = chain(shapes.migrations, version)
     if covering and shapes.arrives(covering[-1].to):
         start = shapes.migrations.index(covering[0])
-        old = _along(shapes, arguments, start, policy, may_hold_containers=True)
+        old = _read_from(shapes, arguments, start, policy, may_hold_containers=True)
         if _is_of_current(shapes, arguments, start):
             if not is_same(without_decimals(old.coerced.value), arguments):
                 raise _unclear_version(shapes)
         return old._replace(migrated_from=stated)
     if not covering and shapes.arrives(version):
-        return _along(shapes, arguments, None, policy)
+        return _read_from(shapes, arguments, None, policy)
     covered = [str(migration.source) for migration in shapes.migrations]
     ends = f", and the migrations from it end at {covering[-1].to}" if covering else ""
     raise UnsupportedVersionError(
@@ -294,7 +297,7 @@ def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
     return not new_names.isdisjoint(arguments)
 
 
-def _along(
+def _read_from(
     shapes: Shapes,
     arguments: Any,
     start: int | None,
@@ -302,8 +305,8 @@ def _along(
     *,
     may_hold_containers: bool = False,
 ) -> Reading:
-    """Bring *arguments* from the shape before migration *start* to the current one;
-    ``None`` is the current.
+    """Read *arguments* in the shape before migration *start* and bring them to the
+    current shape; ``None`` means that they are in the current shape.
     """
     repairs: tuple[Repair, ...] = ()
     value = arguments
@@ -325,7 +328,7 @@ def _along(
             described: set[str] | None = None
             if not may_hold_containers:
                 described = _described_texts(value, shape)
-            value = migration.apply(value, meant=described)
+            value = migration.apply(value, described_texts=described)
     coerced = _coerced(shapes, value, shapes.current, policy)
     if sent is None:
         sent = frozenset(coerced.value)

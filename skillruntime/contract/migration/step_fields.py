@@ -14,6 +14,9 @@ Fault: TypeAlias = tuple[str, str]
 
 MAX_TOKENS = 64
 
+REFUSED_PLACE: Tokens = ("",)
+"""The tokens that stand in for a pointer that was refused."""
+
 
 class MalformedStepError(ValueError):
     """The document of a step is malformed: ``faults`` lists all that is wrong."""
@@ -46,7 +49,7 @@ class StepFields:
         self._document = document
 
     def refuse(self, name: str, message: str) -> None:
-        """Note that the field *name*, or the whole step without one, is wrong."""
+        """Record that the field *name* is wrong; an empty name means the whole step."""
         path = f"/{self._kind}"
         if name:
             path += f"/{name}"
@@ -63,7 +66,7 @@ class StepFields:
         expected: str,
         default: Any = REQUIRED,
     ) -> Any:
-        """Return the field *name*, which is of the type *kind*; ``None`` where it is
+        """Return the field *name*, which must be of the type *kind*; ``None`` if it is
         refused. *expected* says in words what it must be.
         """
         self._read.add(name)
@@ -91,28 +94,29 @@ class StepFields:
         return str(word)
 
     def place(self, name: str, *, member: bool) -> Tokens:
-        """Return the tokens of the pointer *name*; with *member*, it must name a member
-        of an object, to add or remove.
+        """Return the tokens of the pointer *name*, or `REFUSED_PLACE`.
+
+        With *member*, it must name a member of an object, to add or remove.
         """
         pointer = self.take(name, str, "a JSON Pointer, such as '/topics'")
         if pointer is None:
-            return ("",)
+            return REFUSED_PLACE
         try:
             tokens = parse_pointer(pointer)
         except ValueError as error:
             self.refuse(name, str(error))
-            return ("",)
+            return REFUSED_PLACE
         if not tokens:
             self.refuse(
                 name,
                 "must lead to a parameter; the arguments as a whole stay an object",
             )
-            return ("",)
+            return REFUSED_PLACE
         if len(tokens) > MAX_TOKENS:
             self.refuse(
                 name, f"leads {len(tokens)} levels down; {MAX_TOKENS} are allowed"
             )
-            return ("",)
+            return REFUSED_PLACE
         if member and tokens[-1] == "*":
             self.refuse(
                 name,
@@ -137,7 +141,7 @@ class StepFields:
 
     def different(self, left: Tokens, right: Tokens) -> None:
         """Require that neither of *left* and *right* contains the other."""
-        if ("",) in (left, right):  # a pointer that was refused already
+        if REFUSED_PLACE in (left, right):
             return
         shorter = min(len(left), len(right))
         if left[:shorter] == right[:shorter]:

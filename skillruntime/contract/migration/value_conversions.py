@@ -15,8 +15,8 @@ TYPES = ("string", "integer", "number", "boolean")
 
 
 def same_as(value: Any) -> Any:
-    """Return what is equal for equal JSON values and for no others: 1 is 1.0 and not
-    true.
+    """Return a key that is equal for equal JSON values and for no others: 1 equals 1.0
+    but not true.
     """
     if isinstance(value, dict):
         members = frozenset((key, same_as(member)) for key, member in value.items())

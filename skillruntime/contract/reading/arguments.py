@@ -34,7 +34,8 @@ from skillruntime.contract.schemas.plain_json import find_fault, is_same, is_uni
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 MAX_CHARACTERS = 10_000_000
-MAX_ENCODED = 2
+# How many texts may surround a text that is encoded as a JSON string.
+MAX_NESTING = 2
 # The finish reasons by which a provider says that the model stopped by itself, as each
 # writes it.
 FINISHED = frozenset(
@@ -70,6 +71,9 @@ CUT_OFF_REASONS = frozenset(
         "safety",
     }
 )
+# What separates the items of a list: comma, semicolon, bar, tab, line, and the commas
+# of Chinese, Japanese and Arabic.
+_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 
 
 class Parsed(NamedTuple):
@@ -92,18 +96,18 @@ class _Options(NamedTuple):
 
     ``literals`` keeps decimals as they are written, ``may_close`` closes an open
     object; ``names`` are the declared parameters and ``tool`` is the tool's name.
-    ``encoded`` counts the texts around this one.
+    ``nesting`` counts the texts around this one: JSON strings, and fences.
     """
 
     literals: bool = True
     may_close: bool = False
     names: Collection[str] = ()
     tool: str = ""
-    encoded: int = 0
+    nesting: int = 0
 
     def for_inner_text(self) -> _Options:
         """Return the options for a text inside a text."""
-        return self._replace(literals=True, encoded=self.encoded + 1)
+        return self._replace(literals=True, nesting=self.nesting + 1)
 
 
 def parse_arguments(
@@ -166,8 +170,8 @@ def parse_container(text: str) -> Parsed | None:
     >>> parse_container("[1, 2") is None
     True
     """
-    for _ in range(MAX_ENCODED):
-        inner = _encoded(text.strip())
+    for _ in range(MAX_NESTING):
+        inner = _decode_string(text.strip())
         if inner is None:
             break
         text = inner
@@ -184,14 +188,24 @@ def parse_container(text: str) -> Parsed | None:
 
 
 def wrapped(content: Any) -> Any:
-    """Return the array or object that *content*, found under a wrapper's name, is or
-    writes; anything else comes back as it is.
+    """Return *content*, which is under a wrapper's name, as an array or object if it is
+    one or writes one; return anything else unchanged.
 
     >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
     ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
     """
     parsed = parse_container(content) if isinstance(content, str) else None
     return parsed.value if parsed else content
+
+
+def pieces(text: str) -> list[str]:
+    """Return the items that *text* may list; all of it is one item if it has no
+    separator.
+
+    >>> pieces("red, green"), pieces("red")
+    (['red', 'green'], ['red'])
+    """
+    return [piece.strip() for piece in _LISTING.split(text.strip())]
 
 
 def looks_like_container(text: str) -> bool:
@@ -262,7 +276,7 @@ def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
 _LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
 
 
-def _encoded(text: str) -> str | None:
+def _decode_string(text: str) -> str | None:
     """Return the text that *text* writes as a JSON string, whole or without its quotes:
     ``{\\"a\\": 1}``.
     """
@@ -342,9 +356,9 @@ def _parse(text: str, options: _Options) -> Parsed:
         # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
-        parsed = _repaired(text, options)
+        parsed = _parse_malformed(text, options)
     # Models that write JSON inside JSON sometimes encode the whole once more.
-    if isinstance(parsed.value, str) and options.encoded < MAX_ENCODED:
+    if isinstance(parsed.value, str) and options.nesting < MAX_NESTING:
         inner = _parse_encoded(parsed.value, options)
         return _with_rules_before((*parsed.rules, DOUBLE_ENCODING), inner)
     if not isinstance(parsed.value, dict | list):
@@ -358,8 +372,8 @@ def _with_rules_before(rules: tuple[str, ...], inner: Parsed) -> Parsed:
 
 
 def _parse_encoded(text: str, options: _Options) -> Parsed:
-    """Parse *text*, which stood encoded in a string, if what is left of its backslashes
-    is certain.
+    """Parse *text*, which was encoded in a string, if the meaning of its remaining
+    backslashes is certain.
 
     A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON;
     decoded, it holds a tab.
@@ -381,20 +395,21 @@ def _check_unicode(value: Any) -> None:
         raise UnreadableError(TOO_DEEP) from None
 
 
-def _repaired(text: str, options: _Options) -> Parsed:
+def _parse_malformed(text: str, options: _Options) -> Parsed:
     """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or
     with malformed syntax.
     """
     content = _without_fence(text)
     if content != text and content.strip()[:1] in ("{", "[", '"', "'"):
-        if options.encoded > MAX_ENCODED:
+        # One level more than below: the innermost string may hold a fence.
+        if options.nesting > MAX_NESTING:
             raise UnreadableError("there are fences within fences")
         inner = _parse(content, options.for_inner_text())
         return _with_rules_before((MARKDOWN_FENCE,), inner)
-    if options.encoded < MAX_ENCODED:
-        escaped = _encoded(text)
-        if escaped is not None:
-            inner = _parse_encoded(escaped, options)
+    if options.nesting < MAX_NESTING:
+        decoded = _decode_string(text)
+        if decoded is not None:
+            inner = _parse_encoded(decoded, options)
             return _with_rules_before((DOUBLE_ENCODING,), inner)
     if text[0] in "\"'" and not text.startswith("'''"):
         return _parse_whole(text, options)
@@ -446,7 +461,7 @@ def several_calls(count: int) -> SkillInputError:
 
 
 def _parse_whole(text: str, options: _Options) -> Parsed:
-    """Parse *text*, all of which is one value, perhaps several times."""
+    """Parse *text*, which is one value, perhaps written several times."""
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()

@@ -208,12 +208,12 @@ class _Walk:
         self.after = []
 
     def answer(self) -> None:
-        """Note that a result follows the calls so far."""
+        """Record that a result follows the calls so far."""
         self.answered = self.found or self.answered
         self.found = []
 
     def add(self, call: FoundCall) -> None:
-        """Note *call*, and continue behind it."""
+        """Record *call*, and continue after it."""
         self.found.append(call)
         self.after = []
         self.skip_to(call.end)
@@ -222,8 +222,8 @@ class _Walk:
 def calls_of_text(
     text: str, *, may_close: bool = False, names: Collection[str] = (), tool: str = ""
 ) -> list[FoundCall]:
-    """Return the calls in *text*, in their order; those that a result follows only
-    where no call comes after it.
+    """Return the calls in *text*, in their order. Calls that a result follows are
+    returned only if no call comes after that result.
 
     *names* are the declared parameters, *tool* is the tool's name, or empty; with
     *may_close*, an outermost object at the end is closed.
@@ -245,8 +245,8 @@ def calls_of_text(
         except UnreadableError:
             if walk.position >= last_closer:
                 raise
-            # What could not be parsed was a thought, whose opening the prompt had
-            # written.
+            # The text that could not be parsed was a thought that the prompt had
+            # opened.
             walk.skip_to(last_closer)
             walk.forget()
     if len(walk.found) == 1:
@@ -255,7 +255,9 @@ def calls_of_text(
 
 
 def _judge(walk: _Walk, call: FoundCall) -> None:
-    """Note what speaks against the only *call*, behind it or beside it."""
+    """Record what stands after or beside the only *call*: the rule by which it is
+    repaired, or the fault.
+    """
     rest = walk.text[call.end :]
     if _is_continued(walk, call, rest):
         call.fault = UnreadableError("after the call comes {}", rest)
@@ -474,8 +476,8 @@ def _skip_section(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _skip_past(walk: _Walk, opening: re.Match[str], closer: str) -> None:
-    """Skip what is not the model's call, from its *opening* up to *closer*; where that
-    is missing, all the rest.
+    """Skip a section without calls, from its *opening* to its *closer*; all the rest if
+    the closer is missing.
     """
     end = re.compile(closer, re.MULTILINE).search(walk.text, opening.end())
     walk.skip_to(end.end() if end else len(walk.text))

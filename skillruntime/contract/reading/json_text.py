@@ -415,9 +415,9 @@ class LenientParser:
                 self.position += 1
             elif character != closing:
                 raise UnreadableError("expected a comma, got {}", self.rest())
-            # `("a")` is a string in Python, and `("a",)` a tuple: the parentheses alone
-            # decide nothing.
             elif closing == ")" and len(items) == 1:
+                # `("a")` is a string in Python, and `("a",)` a tuple: the parentheses
+                # alone decide nothing.
                 raise UnreadableError("a value in parentheses is an expression")
         self.position += 1
         return items

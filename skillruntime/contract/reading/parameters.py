@@ -8,7 +8,7 @@ where it could be both, with different values, the call is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from skillruntime.contract.reading.json_text import UnreadableError, decode
@@ -48,28 +48,27 @@ def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
     is_readable, value = _read(text)
     if is_string is False:
         return value if is_readable else text
-    fits = _fitting(name, schema)
-    fits_as_text = fits(text)
-    fits_as_value = is_readable and fits(value)
+    fits_as_text = _fits(name, text, schema)
+    fits_as_value = is_readable and _fits(name, value, schema)
     if fits_as_text and fits_as_value and not is_same(text, value):
         raise SkillInputError(
             f"The parameter {name!r} could be a string or another value",
             suggested_action="Send the arguments as one JSON object",
         )
-    # A text that fits as neither may need a repair, like any other value that was sent
-    # as a string.
+    # If neither fits, the text may need a repair, like any other value that was sent as
+    # a string.
     return value if fits_as_value else text
 
 
-def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
-    """Return the function that says whether a value may stand under *name*."""
+def _fits(name: str, value: Any, schema: Schema) -> bool:
+    """Return whether *value* fits the parameter *name*, as far as *schema* says."""
     certain = places_of(schema.references, WHOLE_SCHEMA, ValuePath((name,)))
     if certain:
-        return lambda value: all(schema.fits(value, place) for place in certain)
+        return all(schema.fits(value, location) for location in certain)
     possible = property_locations(schema.references, [WHOLE_SCHEMA]).get(name, [])
     if possible:
-        return lambda value: any(schema.fits(value, place) for place in possible)
-    return lambda _: True
+        return any(schema.fits(value, location) for location in possible)
+    return True
 
 
 def _read(text: str) -> tuple[bool, Any]:
@@ -85,9 +84,8 @@ def _read(text: str) -> tuple[bool, Any]:
         return False, None
 
 
-# A closing tag and nothing but parameter elements behind it, as APIs that take calls
-# out of XML leave them in a value (ten public threads; in one of them 6.2 % of the
-# calls).
+# A closing tag followed by nothing but parameter elements. APIs that extract calls from
+# XML leave them in a value (ten public threads; in one of them 6.2 % of the calls).
 _SWALLOWED = re.compile(r"</(?P<tag>[\w:.-]{1,80})>\s*(?=<(?:antml:)?parameter[\s=])")
 _ELEMENT = re.compile(
     r"""\s*<(?P<tag>(?:antml:)?parameter)(?:\s+name\s*=|=)\s*"""
@@ -96,8 +94,9 @@ _ELEMENT = re.compile(
 
 
 def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
-    """Return whether a value of *arguments* may have swallowed parameters: a valid call
-    pays only for this.
+    """Return whether a value of *arguments* may have swallowed parameters.
+
+    A quick test: a valid call costs nothing more.
     """
     for value in arguments.values():
         if type(value) is str and "</" in value and "parameter" in value:
@@ -108,8 +107,10 @@ def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
 def with_swallowed(
     arguments: dict[str, Any], schema: Schema
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    """Return *arguments* with the parameters that were pasted into the end of another,
-    and the names of these parameters by that other one.
+    """Return *arguments* with swallowed parameters restored, and, for each parameter
+    that had swallowed some, their names.
+
+    A parameter is swallowed if its element was pasted into the end of another's value.
 
     >>> properties = {"text": {"type": "string"}, "tags": {"type": "array"}}
     >>> schema = Schema({"properties": properties})
@@ -118,7 +119,7 @@ def with_swallowed(
     ({'text': 'long', 'tags': ['a']}, {'text': ('tags',)})
 
     Raises:
-        SkillInputError: they do not fit; the message names them.
+        SkillInputError: swallowed parameters do not fit; the message names them.
     """
     declared = property_locations(schema.references, [WHOLE_SCHEMA])
     recovered: dict[str, tuple[str, ...]] = {}
@@ -130,7 +131,7 @@ def with_swallowed(
         if any(key in arguments or key not in declared for key in swallowed):
             continue
         typed = typed_parameters(swallowed, {}, schema)
-        if not all(_fitting(key, schema)(member) for key, member in typed.items()):
+        if not all(_fits(key, member, schema) for key, member in typed.items()):
             names = ", ".join(map(repr, swallowed))
             raise SkillInputError(
                 f"The parameter {name!r} holds others that do not fit: {names}",
@@ -150,7 +151,7 @@ def _split(text: str) -> tuple[str, dict[str, str]] | None:
     if match is None:
         return None
     value = text[: match.start()]
-    # The tag is opened in the value itself: the value is XML.
+    # If the value opens the tag itself, the value is XML.
     if re.search(rf"<{re.escape(match['tag'])}[\s>]", value):
         return None
     swallowed: dict[str, str] = {}

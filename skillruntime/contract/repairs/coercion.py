@@ -163,8 +163,9 @@ def with_whole_numbers(
     a record of each.
 
     Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452).
-    JSON Schema takes it, and strict servers and functions do not. The same object, if
-    there is none. Only where each branch that takes a number asks for an integer.
+    JSON Schema accepts it, but strict servers and functions do not. Return the same
+    object if nothing changes. A float is converted only if every branch that accepts a
+    number requires an integer.
 
     >>> properties = {"n": {"type": "integer"}, "x": {"type": "number"}}
     >>> schema = Schema({"properties": properties})
@@ -173,23 +174,23 @@ def with_whole_numbers(
     """
     if not schema.may_hold_integers:
         return arguments, ()
-    found: list[tuple[Path, float]] = []
+    whole_floats: list[tuple[Path, float]] = []
     pending: list[tuple[Path, Any]] = [((), arguments)]
-    while pending:  # not by recursion, for what fits may be nested deeply
+    while pending:  # a loop, not recursion: a value that fits may be nested deeply
         path, part = pending.pop()
         members = part.items() if isinstance(part, dict) else enumerate(part)
         for token, member in members:
             kind = type(member)
             if kind is float:
                 if member.is_integer() and abs(member) <= MAX_EXACT:
-                    found.append(((*path, token), member))
+                    whole_floats.append(((*path, token), member))
             elif kind is dict or kind is list:
                 pending.append(((*path, token), member))
-    if not found:
+    if not whole_floats:
         return arguments, ()
     edit = Edit(arguments)
     repairs: list[Repair] = []
-    for path, number in found:
+    for path, number in whole_floats:
         if _asks_for_integer(schema.references, ValuePath(path)):
             edit.put(path, int(number))
             pointer = format_pointer(path)
@@ -198,8 +199,8 @@ def with_whole_numbers(
 
 
 def _asks_for_integer(references: References, path: ValuePath) -> bool:
-    """Return whether the schema asks for an integer at *path*, and nothing there takes
-    another number.
+    """Return whether the schema requires an integer at *path*, and no branch there
+    accepts another number.
     """
     kinds: set[str] = set()
     for place, schema in judging(references, path):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from skillruntime.contract.reading.arguments import parse_container, wrapped
+from skillruntime.contract.reading.arguments import parse_container, pieces, wrapped
 from skillruntime.contract.repair_rules import (
     ARRAY_OBJECT,
     ARRAY_OF_ONE,
@@ -67,9 +67,6 @@ _OPENING = ("[", "{", "(", "\uff3b", "\uff5b", "\u3010")
 _CLOSING = ("]", "}")
 # The signs of a list in Markdown.
 _BULLETS = ("- ", "* ", "\u2022 ")
-# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of
-# Chinese, Japanese and Arabic.
-_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a
@@ -168,7 +165,7 @@ def _is_echo(value: dict[str, Any]) -> bool:
 def _is_in_array(place: Place, levels: int) -> bool:
     """Return whether the value is an item, in so many *levels* of arrays at least."""
     tokens = place.path[-levels:]
-    return len(tokens) == levels and all(isinstance(each, int) for each in tokens)
+    return len(tokens) == levels and all(isinstance(token, int) for token in tokens)
 
 
 def _taken_out(loop: Loop, misfit: Misfit, item: Any) -> Attempts:
@@ -293,19 +290,21 @@ def _is_one_text(loop: Loop, place: Place, array: _Array) -> bool:
     """
     text = place.value
     bare = text.strip(QUOTES)
-    # An empty string, or an array in quotes of its own.
-    if not bare or is_container_text(text) or is_container_text(bare):
+    if not bare:
+        return False
+    # The array itself, with or without quotes around it.
+    if is_container_text(text) or is_container_text(bare):
         return False
     if bare.startswith(_BULLETS):
         return False
-    if unquoted(text) is not None and any(
-        loop.fits(text, item) for item in array.items
-    ):
-        return False  # the quotes may belong to it
+    if unquoted(text) is not None:
+        fits_with_quotes = any(loop.fits(text, item) for item in array.items)
+        if fits_with_quotes:  # they may belong to the item
+            return False
     parts = pieces(text)
     if len(parts) == 1:
         return True
-    # Text with a comma is one item only where its parts could not be items.
+    # Text with a comma is one item only if one of its parts could not be an item.
     if not array.schema.get("items"):
         return False
     return not all(_may_be_item(loop, place, part, array) for part in parts)
@@ -340,16 +339,7 @@ def _is_object_of(value: dict[str, Any], items: list[dict[str, Any]]) -> bool:
 
 
 def _is_like_any(name: str, declared: set[str]) -> bool:
-    return name in declared or any(is_close(name, each) for each in declared)
-
-
-def pieces(text: str) -> list[str]:
-    """Return the items that *text* may list: one if there is no separator in it.
-
-    >>> pieces("red, green"), pieces("red")
-    (['red', 'green'], ['red'])
-    """
-    return [piece.strip() for piece in _LISTING.split(text.strip())]
+    return name in declared or any(is_close(name, known) for known in declared)
 
 
 def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
@@ -396,7 +386,7 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
 
 
 def _members_listed(text: str, parts: list[str], enum: list[Any]) -> list[Any] | None:
-    members = {str(each): each for each in enum}
+    members = {str(member): member for member in enum}
     if not members.keys() >= set(parts) or Options(enum).meant_by(text):
         return None
     return [members[part] for part in parts]
@@ -422,8 +412,8 @@ def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
 
 
 def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) -> Any:
-    """Return what is under the key *name* of the object, if that is all that the object
-    says.
+    """Return the content under the key *name* of the object, if the object has no other
+    content.
     """
     value: dict[str, Any] = misfit.place.value
     is_nested = bool(misfit.place.path)

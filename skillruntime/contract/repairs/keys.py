@@ -123,15 +123,17 @@ def _renamed_keys(
     unknown: set[str],
     missing: set[str],
 ) -> dict[str, str]:
-    """Return which key of *value* means which declared property that is absent."""
+    """Return the declared, absent property that each misspelt key of *value* means."""
     # In the order of the value, so that the record of repairs has the same order in
     # every process.
     if unknown:
         candidates = [name for name in value if name in unknown]
     else:
         candidates = [name for name in value if name not in declared]
-    meant = renames(candidates, declared, value)
-    return {old: new for old, new in meant.items() if old in unknown or new in missing}
+    new_names = renames(candidates, declared, value)
+    return {
+        old: new for old, new in new_names.items() if old in unknown or new in missing
+    }
 
 
 def _may_leave_out(
@@ -147,7 +149,7 @@ def _may_leave_out(
     # Below the top level an unknown key may belong to a level that is missing.
     if place.path or not _was_sent_any(rules, value, declared):
         return False
-    # What a pattern declares is not known by name.
+    # Keys that a pattern declares are not known by name.
     schemas = in_place(loop.references, [place.location])
     return not any("patternProperties" in schema for _, schema in schemas)
 
@@ -197,7 +199,7 @@ def _may_mean(
     """
     if name in declared:
         return False
-    absent = [each for each in declared if each not in present]
+    absent = [key for key in declared if key not in present]
     loop.spend(len(absent) // 2)
     if fold_name(name) in map(fold_name, declared):
         return True
@@ -215,7 +217,7 @@ def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
         content = list(content.values())
     if not isinstance(content, list) or depth == MAX_LEVELS_HELD:
         return False
-    return any(_holds_any(each, declared, depth + 1) for each in content)
+    return any(_holds_any(member, declared, depth + 1) for member in content)
 
 
 def with_defaults(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
@@ -294,7 +296,7 @@ def is_on_misspelt_key(
             declared = declared_properties(loop.references, locations)
             name = str(token)
             if name not in declared:
-                schemas = [each for _, each in described_by]
+                schemas = [subschema for _, subschema in described_by]
                 if _matches_no_pattern(schema, name, schemas):
                     return True
                 if _may_mean(loop, name, declared, parent):
@@ -308,9 +310,9 @@ def _matches_no_pattern(
 ) -> bool:
     """Return whether *schemas* declare patterns of keys, and *name* matches none."""
     patterns: set[str] = set()
-    for each in schemas:
-        if "patternProperties" in each:
-            patterns.update(properties_of(each, "patternProperties"))
+    for subschema in schemas:
+        if "patternProperties" in subschema:
+            patterns.update(properties_of(subschema, "patternProperties"))
     if not patterns:
         return False
     return not any(schema.name_matches(pattern, name) for pattern in patterns)
@@ -327,11 +329,10 @@ def is_typed_value(references: References, place: Place) -> bool:
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
-    """Return whether all that *value* says is under *name*, beside nothing but the form
-    of a schema.
+    """Return whether *value* has its content under *name*, and nothing else but the
+    form of a schema.
 
-    A key that is declared says something, unless what is wrapped has one of that name
-    itself.
+    A declared key is content, unless the wrapped object has a key of that name too.
 
     >>> schema = {"type": "object", "properties": {"city": "Paris"}}
     >>> is_wrapper(schema, "properties", {"city"})
@@ -353,8 +354,8 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
     if any(key in declared and key not in held for key in value):
         return False
     # `argument` where `arguments` is declared is that key, misspelt.
-    for each in declared:
-        if each not in held and singular(fold_name(each)) == singular(wrapper):
+    for key in declared:
+        if key not in held and singular(fold_name(key)) == singular(wrapper):
             return False
     return wrapper not in SCHEMA_WRAPPERS or not any(map(_is_schema, held.values()))
 

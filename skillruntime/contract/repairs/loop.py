@@ -38,8 +38,8 @@ from skillruntime.contract.repairs.outcomes import (
     Outcome,
     Place,
     Repaired,
-    decided,
-    unrepaired,
+    choose_outcome,
+    without_repair,
 )
 from skillruntime.contract.repairs.record import Repair, recorded
 from skillruntime.contract.repairs.scalars import (
@@ -50,7 +50,7 @@ from skillruntime.contract.repairs.scalars import (
     may_be_said,
     without_quotes,
 )
-from skillruntime.contract.repairs.unions import by_branches, is_moved
+from skillruntime.contract.repairs.unions import by_branches, is_doubtful_move
 from skillruntime.contract.schemas.names import holds_wrapper, may_wrap
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
@@ -110,7 +110,7 @@ class RepairLoop:
             return IMPOSSIBLE
         if isinstance(value, (dict, list)):
             return self._repair_container(place)
-        # A scalar that was converted there and back is where it was.
+        # A scalar that was converted and back makes no progress.
         step = (place.location, place.path, type(value), value)
         if step in self._converting:
             return IMPOSSIBLE
@@ -120,30 +120,32 @@ class RepairLoop:
         return outcome
 
     def fits(self, value: Any, location: Location) -> bool:
-        """Return whether *value* fits the subschema at *location*; each question that
-        it does not counts.
+        """Return whether *value* fits the subschema at *location*; a misfit counts
+        against the budget.
         """
         fits = self.schema.fits(value, location)
-        if not fits:  # what fits needs no repair, however much there is
+        if not fits:  # a value that fits needs no repair, however large it is
             self.spend(1)
         return fits
 
     def violations(self, value: Any, location: Location) -> list[Violation]:
-        """Return what is wrong with *value*; each question that takes counts."""
+        """Return what is wrong with *value*; each violation counts against the
+        budget.
+        """
         # By identity: equal values at two places may have different repairs, and
         # hashing a dict is not possible.
         key = (id(value), location)
         known = self._listings.get(key)
         if known is not None and known[0] is value:
             return known[1]
-        found = self.schema.violations(value, location, fits=self.fits)
-        self.spend(len(found))
-        self._listings[key] = value, found
-        return found
+        violations = self.schema.violations(value, location, fits=self.fits)
+        self.spend(len(violations))
+        self._listings[key] = value, violations
+        return violations
 
     def listing(self, value: Any) -> list[Violation] | None:
-        """Return what was found wrong with the whole *value*; ``None`` where the budget
-        ran out before.
+        """Return the known violations of the whole *value*; ``None`` if the budget ran
+        out before they were listed.
         """
         known = self._listings.get((id(value), WHOLE_SCHEMA))
         if known is None or known[0] is not value:
@@ -161,7 +163,9 @@ class RepairLoop:
             raise OverBudgetError
 
     def grant(self, work: int) -> None:
-        """Set the budget to *work*: a refusal may be explained after it ran out."""
+        """Set the budget to *work*, so that a refusal can be explained after it ran
+        out.
+        """
         self._work = work
 
     def _repair_container(self, place: Place) -> Outcome:
@@ -174,14 +178,14 @@ class RepairLoop:
         if isinstance(members, Repaired):
             if not place.path:
                 self.best = members
-            members = self._repaired_further(place, members)
+            members = self._continue_repair(place, members)
         if whole is IMPOSSIBLE and len(place.value) != 1:
             return members
         outcomes = [whole, members]
         is_repaired = isinstance(whole, Repaired) or isinstance(members, Repaired)
         if is_repaired and isinstance(place.value, dict) and len(place.value) == 1:
             outcomes.append(self._repair_wrapped(place))
-        return decided(outcomes)
+        return choose_outcome(outcomes)
 
     def _repair_wrapped(self, place: Place) -> Outcome:
         """Repair the object under the one key of the value, if models may wrap all
@@ -195,10 +199,14 @@ class RepairLoop:
         if not isinstance(content, dict):
             return IMPOSSIBLE
         repair = Repair(place.pointer, WRAPPER_OBJECT, place.value, None)
-        return self._repaired_further(place, Repaired(content, (repair,)))
+        return self._continue_repair(place, Repaired(content, (repair,)))
 
     def _repair_whole(self, place: Place, violations: list[Violation]) -> Outcome:
-        """Repair the value as a whole, which *violations* say is wrong."""
+        """Try each rule that replaces the value at *place* as a whole, and return the
+        one outcome they agree on.
+
+        *violations* are those of the value itself.
+        """
         kinds = kinds_wanted(self.references, violations) if violations else set()
         misfit = Misfit(place, violations, kinds)
         outcomes: list[Outcome] = []
@@ -206,26 +214,28 @@ class RepairLoop:
             if violation.keyword in UNIONS and isinstance(violation.expected, list):
                 outcome = by_branches(self, place, violation)
                 if isinstance(outcome, Repaired):
-                    # The rest of the schema may refuse what the branch takes.
-                    outcome = self._repaired_further(place, outcome)
+                    # The rest of the schema may refuse what the branch accepts.
+                    outcome = self._continue_repair(place, outcome)
                 outcomes.append(outcome)
         for attempt in self._attempts(misfit):
             if isinstance(attempt, Ambiguous):
                 outcomes.append(attempt)
             else:
-                outcomes.append(self._tried(place, attempt))
+                outcomes.append(self._try_attempt(place, attempt))
         if not outcomes:
             return IMPOSSIBLE
         outcome = outcomes[0]
         if len(outcomes) > 1:
-            outcome = decided(outcomes)
+            outcome = choose_outcome(outcomes)
         if isinstance(outcome, Repaired) and len(kinds) > 1:
-            if is_moved(place, outcome, kinds):
+            # The schema also accepts another kind, so the value may have been meant to
+            # stay where it is: `"5 days"` for a number or an array of texts.
+            if is_doubtful_move(place, outcome, kinds):
                 return AMBIGUOUS
         return outcome
 
     def _attempts(self, misfit: Misfit) -> list[Attempt | Ambiguous]:
-        """Return what the value may be as a whole, by each rule that applies."""
+        """Return the replacements for the whole value that the rules propose."""
         attempts: list[Attempt | Ambiguous] = []
         value = misfit.place.value
         if not isinstance(value, (dict, list)):
@@ -236,32 +246,34 @@ class RepairLoop:
         attempts += reshapings(self, misfit)
         return attempts
 
-    def _tried(self, place: Place, attempt: Attempt) -> Outcome:
-        """Repair what *attempt* makes of the value."""
+    def _try_attempt(self, place: Place, attempt: Attempt) -> Outcome:
+        """Replace the value by that of *attempt*, and repair the result further."""
         repair = recorded(format_pointer(place.path), *attempt)
         step = Repaired(attempt.after, (repair,))
-        outcome = self._repaired_further(place, step)
-        # A list of numbers in a string may be a text about them, where strings are
-        # wanted.
+        outcome = self._continue_repair(place, step)
+        # Where strings are wanted, a list of numbers in a string may be a text about
+        # them.
         if attempt.rule == CONTAINER_TEXT and isinstance(outcome, Repaired):
             if makes_texts(attempt.after, outcome):
-                return unrepaired(outcome.is_disputed)
+                return without_repair(outcome.is_disputed)
         return outcome
 
-    def _repaired_further(self, place: Place, step: Repaired) -> Outcome:
-        """Repair what *step* made of the value at *place*, which need not fit yet."""
+    def _continue_repair(self, place: Place, step: Repaired) -> Outcome:
+        """Repair the value of *step*, which replaced that at *place* and need not fit
+        yet.
+        """
         further = Place(step.value, place.location, place.path, place.depth + 1)
         outcome = self.repair(further)
         is_disputed = step.is_disputed or outcome.is_disputed
         if isinstance(outcome, Repaired):
             repairs = step.repairs + outcome.repairs
             return Repaired(outcome.value, repairs, is_disputed)
-        return unrepaired(is_disputed)
+        return without_repair(is_disputed)
 
     def _repair_members(
         self, place: Place, violations: list[Violation], own: list[Violation]
     ) -> Outcome:
-        """Repair the keys and members that fail, one round: each by itself.
+        """Repair the keys and members that fail, each once and by itself.
 
         *own* are the violations of the container itself.
         """
@@ -296,10 +308,10 @@ class RepairLoop:
             filled = self._repair_defaults(misfit)
             if filled is not None:
                 return filled._replace(is_disputed=is_disputed)
-        return unrepaired(is_disputed)
+        return without_repair(is_disputed)
 
     def _repair_defaults(self, misfit: Misfit) -> Repaired | None:
-        """Fill in the defaults of what is required and absent; ``None`` if there are
+        """Fill in the defaults of absent required properties; ``None`` if there are
         none.
         """
         filled = with_defaults(self, self._rules, misfit)
@@ -316,8 +328,8 @@ class RepairLoop:
     ) -> list[_RefusedPart]:
         """Return the parts inside the value that are refused.
 
-        An object on the way to a part that may be a wrapper is repaired itself: what is
-        in it, or what it is, may be wrong.
+        If an object around a part may be a wrapper, that object is repaired in place of
+        the part: its content or its form may be wrong.
         """
         below = [violation for violation in violations if violation.path]
         certain = [
@@ -339,8 +351,8 @@ class RepairLoop:
     def _wrapper_around(
         self, place: Place, where: ValuePath
     ) -> tuple[ValuePath, Location] | None:
-        """Return where the outermost object around the part at *where* is that may be a
-        wrapper, and the subschema that describes it.
+        """Return the path of the outermost object around the part at *where* that may
+        be a wrapper, and the subschema that describes it.
         """
         part = place.value
         for length, token in enumerate(where[:-1], start=1):
@@ -352,8 +364,8 @@ class RepairLoop:
         return None
 
     def _repair_part(self, place: Place, value: Any, part: _RefusedPart) -> Outcome:
-        """Repair *part* of *value*, which is what the keys of the value at *place* were
-        repaired to.
+        """Repair *part* of *value*, which is the value at *place* with its keys
+        repaired.
         """
         if is_on_misspelt_key(self, self.schema, place, part.where):
             return AMBIGUOUS

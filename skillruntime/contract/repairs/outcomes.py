@@ -19,7 +19,8 @@ from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Violation
 
 
-# What is made several times a part is a tuple: a dataclass takes three times as long.
+# The values that are made several times for each part are tuples: a dataclass takes
+# three times as long.
 class Place(NamedTuple):
     """A value that does not fit, and where it is: at *path* in the arguments, refused
     by the subschema at *location*, after *depth* repairs of what is around it.
@@ -61,7 +62,7 @@ class Misfit(NamedTuple):
 class Repaired(NamedTuple):
     """The value, and the repairs that led to it; none where it fits as it is.
 
-    It *is_disputed* where another reading of it, or of a part, was ambiguous: if what
+    *is_disputed* says that another reading of it, or of a part, was ambiguous: if what
     is around it cannot be repaired, that is ambiguous too and not impossible.
     """
 
@@ -91,8 +92,8 @@ AMBIGUOUS, IMPOSSIBLE = Ambiguous(), Impossible()
 
 
 class Attempt(NamedTuple):
-    """What a value may be by one rule: the value *before* it as the record shows it,
-    and the one *after* it.
+    """A replacement that one rule proposes: the value *before* it as the record shows
+    it, and the one *after* it.
     """
 
     rule: str
@@ -112,16 +113,16 @@ class Loop(Protocol):
     def spend(self, work: int) -> None: ...
 
 
-def decided(outcomes: list[Outcome]) -> Outcome:
-    """Return the outcome of a value that each of *outcomes* is one reading of.
+def choose_outcome(outcomes: list[Outcome]) -> Outcome:
+    """Return the one outcome of a value for which each of *outcomes* is a reading.
 
-    One reading is enough. Several that differ are ambiguous, and so is none where one
-    of them was.
+    One reading is enough. Readings that differ are ambiguous. If there is none, the
+    outcome is ambiguous if a reading was, else impossible.
     """
     is_disputed = any(outcome.is_disputed for outcome in outcomes)
     readings = [outcome for outcome in outcomes if isinstance(outcome, Repaired)]
     if not readings:
-        return unrepaired(is_disputed)
+        return without_repair(is_disputed)
     if len(readings) > 1:
         readings = _distinct(_least(readings))
     if len(readings) > 1:
@@ -132,23 +133,25 @@ def decided(outcomes: list[Outcome]) -> Outcome:
     return reading
 
 
-def unrepaired(is_disputed: bool) -> Ambiguous | Impossible:
-    """Return the outcome of a value that is not repaired."""
+def without_repair(is_disputed: bool) -> Ambiguous | Impossible:
+    """Return the outcome of a value without a repair: ambiguous if a reading of it was
+    ambiguous.
+    """
     return AMBIGUOUS if is_disputed else IMPOSSIBLE
 
 
 def _least(readings: list[Repaired]) -> list[Repaired]:
-    """Return the *readings* without those that do more of the same as another.
+    """Return *readings* without those that contain all repairs of another and more.
 
-    ``5`` from ``"5"`` is one repair, ``[5]`` is two of which one is the same: only the
-    first is left.
+    ``5`` from ``"5"`` takes one repair; ``[5]`` takes the same and a second: only the
+    first is kept.
     """
     # Compared as a multiset: the order in which two members were repaired does not
     # matter.
-    done = [Counter(map(_change, reading.repairs)) for reading in readings]
+    all_changes = [Counter(map(_change, reading.repairs)) for reading in readings]
     least = []
-    for reading, own in zip(readings, done, strict=True):
-        if not any(other < own for other in done):
+    for reading, changes in zip(readings, all_changes, strict=True):
+        if not any(other < changes for other in all_changes):
             least.append(reading)
     return least
 

@@ -47,7 +47,7 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
         try:
             return Policy(**policy)
         except TypeError:
-            switches = [each.name for each in fields(Policy)]
+            switches = [switch.name for switch in fields(Policy)]
             unknown = ", ".join(
                 repr(name)[:60] for name in policy if name not in switches
             )

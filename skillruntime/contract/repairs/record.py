@@ -12,11 +12,11 @@ from skillruntime.contract.schemas.plain_json import rebuilt
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """One repair: where (a JSON Pointer into what was sent), by which rule, from what,
-    to what.
+    """One repair: its place (a JSON Pointer into the sent value), its rule, and the
+    value before and after.
 
-    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its
-    text. Where only a part of them is a secret, *shown* has both without it.
+    The values of a *secret* repair are neither in `to_dict` nor in its text. If only a
+    part of them is secret, *shown* has both values without it.
     """
 
     path: str

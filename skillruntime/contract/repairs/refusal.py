@@ -9,18 +9,18 @@ from skillruntime.contract.repairs.scalars import converted, types_of
 from skillruntime.contract.schemas.pointer import Path, ValuePath
 from skillruntime.contract.schemas.schema import Schema, Violation
 
-# What the explanation of a refusal may ask; it has bounds of its own.
+# The budget of validator calls for explaining a refusal, which has bounds of its own.
 REPORTING_WORK = 1_000_000
 
 
 def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...]:
-    """Return what *loop* could not repair of *value*, *most* violations; what was left
-    out counts as it was sent.
+    """Return at most *most* violations of *value* that *loop* could not repair. A
+    member that a repair left out is reported as it was sent, not as missing.
     """
     schema = loop.schema
     # The branches of a union are listed when they are explained.
     loop.grant(REPORTING_WORK)
-    # Where the budget ran out, the value may not have been listed.
+    # If the budget ran out, the violations of the value may be unknown.
     listed = loop.listing(value)
     if listed:
         sent = listed[:most]
@@ -28,18 +28,20 @@ def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...
         sent = schema.violations(value, most=most)
     reported = []
     if loop.best is not None:
-        by_path: dict[Path, Violation] = {each.path: each for each in sent}
+        by_path: dict[Path, Violation] = {
+            violation.path: violation for violation in sent
+        }
         for violation in schema.violations(loop.best.value, most=most):
             reported.append(_as_sent(violation, by_path))
-    found: list[Violation] = []
+    explained: list[Violation] = []
     for violation in reported or sent:
-        found += _of_number(violation, schema)
-    return tuple(found)
+        explained += _of_number(violation, schema)
+    return tuple(explained)
 
 
 def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
-    """Return *violation* of the repaired value as one of what was *sent*: what was left
-    out is not missing.
+    """Return *violation* of the repaired value as that of the *sent* value: a member
+    that a repair left out is not missing.
     """
     if violation.keyword == "required":
         return sent.get((*violation.path, violation.names[0]), violation)
@@ -56,9 +58,9 @@ def _of_number(violation: Violation, schema: Schema) -> list[Violation]:
         if wanted not in ("integer", "number"):
             continue
         for _, number in converted(wanted, violation.value):
-            found = schema.violations(number, violation.location)
-            if found:
-                return [_below(violation.path, each) for each in found]
+            inner_violations = schema.violations(number, violation.location)
+            if inner_violations:
+                return [_below(violation.path, inner) for inner in inner_violations]
     return [violation]
 
 

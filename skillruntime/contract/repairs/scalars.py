@@ -312,15 +312,15 @@ class Options:
         """Return the members that *value* means: equal but for type, letter case or
         separators, the nearest alone.
 
-        More than one is a choice that is not ours to make.
+        If there are several, the choice is not ours.
         """
         if isinstance(value, bool):
             word = str(value)
             alike = self._alike(word)
-            return [each for each in alike if each.casefold() == word.casefold()]
+            return [text for text in alike if text.casefold() == word.casefold()]
         if isinstance(value, int | float | Decimal):
             text = number_text(value)
-            return [each for each in self._alike(text or "") if each == text]
+            return [option for option in self._alike(text or "") if option == text]
         if not isinstance(value, str):
             return []
         others = self._of_other_types(value.strip())
@@ -339,24 +339,24 @@ class Options:
         return self._texts.get(letters(text), [])
 
     def _of_other_types(self, text: str) -> list[Any]:
-        """Return the numbers, booleans and null that *text* writes."""
-        found = []
+        """Return the members that are not texts and that *text* writes."""
+        options = []
         for option in self._others:
             values = converted(type_name(option), text)
             if any(is_same(option, value) for _, value in values):
-                found.append(option)
-        return found
+                options.append(option)
+        return options
 
 
 def _nearest(text: str, alike: list[str]) -> list[str]:
-    """Return those of *alike* that are *text* but for white space; else but for letter
-    case too.
+    """Return those of *alike* that differ from *text* in white space only; if there are
+    none, those that differ in letter case too.
     """
     # White space around a member says as much as its letter case: "A" is as near to
     # "A " as to "a".
-    is_padded = any(each != each.strip() for each in alike)
+    is_padded = any(option != option.strip() for option in alike)
     for reading in (str if is_padded else str.strip, _folded_case):
-        nearest = [each for each in alike if reading(each) == reading(text)]
+        nearest = [option for option in alike if reading(option) == reading(text)]
         if nearest:
             return nearest
     return []

@@ -16,7 +16,7 @@ from skillruntime.contract.repairs.outcomes import (
     Outcome,
     Place,
     Repaired,
-    decided,
+    choose_outcome,
 )
 from skillruntime.contract.repairs.scalars import (
     SCALARS,
@@ -41,11 +41,11 @@ _MOVING = rules_that("moves")
 
 
 def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:
-    """Return the value as the one branch of *union* that can have it.
+    """Return the value repaired for the one branch of *union* that can accept it.
 
-    A branch that is `IMPOSSIBLE` is ruled out. One that is `AMBIGUOUS` is not, so that
-    no other is taken for it. A value is moved into a container, or out of one, only
-    where no other branch takes values of its type.
+    A branch that is `IMPOSSIBLE` is ruled out. One that is `AMBIGUOUS` is not, so no
+    other branch is chosen instead. A value is moved into a container, or out of one,
+    only if no other branch accepts values of its type.
     """
     branches = union.branch_locations
     possible = _possible(loop.references, branches, place.value)
@@ -57,10 +57,10 @@ def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:
         if outcome is AMBIGUOUS:
             return AMBIGUOUS
         if isinstance(outcome, Repaired) and _counts(outcome, place):
-            # What was ambiguous on the way does not matter to the other branches.
+            # An ambiguity inside one branch does not matter to the others.
             readings.append(outcome._replace(is_disputed=False))
             takers.append(branch)
-    outcome = decided(readings)
+    outcome = choose_outcome(readings)
     if not isinstance(outcome, Repaired):
         return outcome
     taker = takers[[reading is outcome for reading in readings].index(True)]
@@ -73,10 +73,10 @@ def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:
 
 
 def _counts(outcome: Repaired, place: Place) -> bool:
-    """Return whether *outcome* says what the value is: it needed a repair, and not the
-    reading of a container in its text.
+    """Return whether *outcome* counts as a reading: it has a repair, and the first is
+    not the parsing of a container in the value's text.
 
-    That is read once, for the union, so that a tag in it decides.
+    Such a text is parsed once, for the whole union, so that a tag in it decides.
     """
     if not outcome.repairs:
         return False
@@ -87,8 +87,8 @@ def _counts(outcome: Repaired, place: Place) -> bool:
 def _without_ruled_out(
     loop: Loop, place: Place, branches: list[Location]
 ) -> list[Location]:
-    """Return *branches* without those of which one item of a long array cannot be: what
-    they refuse is not listed.
+    """Return *branches* without those that one item of a long array rules out, so that
+    their violations need not be listed.
     """
     items = place.value
     if not isinstance(items, list) or len(items) < _MANY:
@@ -102,8 +102,8 @@ def _without_ruled_out(
 
 
 def _is_ruled_out(loop: Loop, place: Place, branch: Location) -> bool:
-    """Return whether the first item that does not fit *branch* cannot be repaired for
-    it.
+    """Return whether the first item that does not fit *branch* cannot be repaired to
+    fit it.
     """
     locations = item_locations(loop.references, [branch])
     if len(locations) != 1 or locations[0][-1] != "items":
@@ -120,20 +120,21 @@ def _is_ruled_out(loop: Loop, place: Place, branch: Location) -> bool:
 def _may_be_of_another(
     loop: Loop, place: Place, outcome: Repaired, others: list[Location]
 ) -> bool:
-    """Return whether the value, of which one branch makes *outcome*, may be meant as a
-    value of one of the *others*.
+    """Return whether the value, for which one branch gives *outcome*, may be meant for
+    one of the *others*.
     """
     first = outcome.repairs[0]
-    # `'"1,234"'` for an integer or a short text may be the text in quotes too many.
+    # `'"1,234"'` for an integer or a short text may be the text with superfluous
+    # quotes.
     if first.rule == QUOTED_TEXT and outcome.value != first.after:
         if any(loop.fits(first.after, other) for other in others):
             return True
     if first.rule not in _MOVING:
         return False
-    return is_moved(place, outcome, kinds_taken_by(loop.references, others))
+    return is_doubtful_move(place, outcome, kinds_taken_by(loop.references, others))
 
 
-def is_moved(place: Place, outcome: Repaired, kinds: set[str]) -> bool:
+def is_doubtful_move(place: Place, outcome: Repaired, kinds: set[str]) -> bool:
     """Return whether *outcome* moves the value into or out of a container, where values
     of its type may be of other *kinds*.
 
@@ -151,10 +152,10 @@ def is_moved(place: Place, outcome: Repaired, kinds: set[str]) -> bool:
 def _possible(
     references: References, branches: list[Location], value: Any
 ) -> list[Location]:
-    """Return those of *branches* that *value* may be of: not those where a member of it
-    has another constant.
+    """Return *branches* without those where a member of *value* must be another
+    constant.
 
-    A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+    The tag decides a union of fifty tagged objects, not fifty attempts.
     """
     union = branches[0][:-1] if branches else ()
     if isinstance(value, dict):
@@ -168,8 +169,8 @@ def _possible(
         return [branches[index] for index in sorted(possible)]
     if isinstance(value, list):
         return branches
-    # `anyOf` of a type and null is how an optional parameter is written; most values
-    # are not null in any reading.
+    # An optional parameter is often `anyOf` a type and null, and most values are not
+    # null in any reading.
     if is_nothing(value.strip(QUOTES) if isinstance(value, str) else value):
         return branches
     return references.once(
@@ -188,19 +189,19 @@ def _without_null(references: References, branches: list[Location]) -> list[Loca
 def _tags(
     references: References, branches: list[Location]
 ) -> dict[str, dict[str, list[int]]]:
-    """Return the members that have constants in some of *branches*, and which branches
-    each text is one of.
+    """Return, for each member with a constant in some of *branches*, the branches by
+    constant.
 
     The empty text has the branches that declare the member without a constant.
     """
-    found: dict[str, dict[str, list[int]]] = {}
+    tags: dict[str, dict[str, list[int]]] = {}
     constants = [discriminators(references, branch) for branch in branches]
-    for name in {name for each in constants for name in each}:
-        by_text = found[name] = {"": []}
+    for name in set().union(*constants):
+        by_text = tags[name] = {"": []}
         for index, branch in enumerate(branches):
             for text in constants[index].get(name, ()):
                 by_text.setdefault(fold_value(text) or " ", []).append(index)
             is_declared = name in declared_properties(references, [branch])
             if name not in constants[index] and is_declared:
                 by_text[""].append(index)
-    return found
+    return tags

@@ -97,16 +97,16 @@ def explain(
 
 @dataclass(slots=True)
 class _Budget:
-    """How many branches of unions may still be looked into: with a hundred of them,
-    each error costs milliseconds.
+    """The number of branches of unions that may still be listed: with a hundred
+    branches, each error costs milliseconds.
     """
 
     branches: int
 
 
 def _narrowed(violations: Iterable[Violation], budget: _Budget) -> Iterator[Violation]:
-    """Yield the violations, with a union's replaced by those of its nearest branch,
-    where there is one.
+    """Yield the violations; that of a union is replaced by those of its nearest branch,
+    if there is one.
     """
     for violation in violations:
         branches = violation.expected

@@ -99,20 +99,20 @@ def unquoted(text: str) -> str | None:
     """
     text = text.strip()
     closing = _QUOTES.get(text[:1])
-    inside = text[1:-1]
+    content = text[1:-1]
     if len(text) < 3 or closing is None or text[-1] != closing:
         return None
     marks = f"\"'`\\{text[0]}{closing}"
-    if any(mark in inside for mark in marks):
+    if any(mark in content for mark in marks):
         return None
-    return inside
+    return content
 
 
 def renames(
     unknown: Iterable[str], declared: Iterable[str], present: Container[str]
 ) -> dict[str, str]:
-    """Return which unknown key means which absent property: the same but for case and
-    separators, and unique.
+    """Return the absent property that each unknown key means: one that differs only in
+    case and separators, if there is only one.
 
     >>> present = {"foodType", "type_"}
     >>> renames(["foodType", "type_"], ["food_type", "type", "size"], present)
@@ -121,20 +121,20 @@ def renames(
     {}
     """
     targets = _by_folded_name(declared)
-    found: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     for folded, names in _by_folded_name(unknown).items():
-        meant = targets.get(folded, [])
-        is_unique = len(names) == len(meant) == 1
-        if folded and is_unique and meant[0] not in present:
-            found[names[0]] = meant[0]
-    return found
+        properties = targets.get(folded, [])
+        is_unique = len(names) == len(properties) == 1
+        if folded and is_unique and properties[0] not in present:
+            new_names[names[0]] = properties[0]
+    return new_names
 
 
 def _by_folded_name(names: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_folded_name: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(fold_name(name), []).append(name)
-    return found
+        by_folded_name.setdefault(fold_name(name), []).append(name)
+    return by_folded_name
 
 
 def is_close(name: str, other: str) -> bool:

@@ -175,7 +175,7 @@ class References:
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
         self.known: dict[Hashable, Any] = {}
-        """What was found out about the schema, by what was asked."""
+        """Cached facts about the schema, by their key."""
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read(document, base)
 
@@ -261,8 +261,9 @@ class References:
         return Location((*root, *below))
 
     def _read(self, schema: Any, base: str) -> None:
-        """Note the identifiers and anchors in *schema*; not by recursion, for it may be
-        nested deeply.
+        """Record the identifiers and anchors in *schema*.
+
+        A loop, not recursion: the schema may be nested deeply.
         """
         self._locations[base] = WHOLE_SCHEMA
         self._bases[WHOLE_SCHEMA] = base
@@ -276,7 +277,7 @@ class References:
                 pending.append((child.location, child.schema, base))
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
-        """Note the identifier and the anchors of *schema*, and return the base of the
+        """Record the identifier and the anchors of *schema*, and return the base of the
         references in it.
         """
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)

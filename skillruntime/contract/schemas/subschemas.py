@@ -206,8 +206,8 @@ def places_in(schema: Mapping[str, Any]) -> list[Any]:
 def places_of(
     references: References, location: Location, where: ValuePath
 ) -> list[Location]:
-    """Return the subschemas that surely describe what is at *where* in a value of
-    *location*.
+    """Return the subschemas that certainly describe the part at *where* of a value that
+    the subschema at *location* describes.
     """
     places = [location]
     for token in where:

@@ -256,16 +256,16 @@ class Lister:
         value, location, path = part
         schema = rules.schema
         for keyword, places in rules.unions:
-            # The part is known to be refused: a union that stands alone need not be
-            # asked, fifty branches each time.
-            stands_alone = schema.keys() - _ANNOTATIONS <= {keyword}
-            if not stands_alone and _fits_union(value, keyword, places, fits):
+            # The caller knows this part fails, so a schema that is nothing but a union
+            # must be the cause: testing up to fifty branches again is wasted.
+            is_only_union = schema.keys() - _ANNOTATIONS <= {keyword}
+            if not is_only_union and _fits_union(value, keyword, places, fits):
                 continue
 
             def branches_of(
                 places: list[Location] = places,
             ) -> tuple[tuple[Violation, ...], ...]:
-                # Several branches of a `oneOf` fit.
+                # A branch fits, so this is a `oneOf` that more than one branch matches.
                 if any(fits(value, place) for place in places):
                     return ()
                 return tuple(

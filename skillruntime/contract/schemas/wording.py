@@ -87,8 +87,8 @@ def _range_in_words(schema: dict[str, Any]) -> str:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
         bound = schema.get(keyword)
-        # In draft 4 it is true, beside the bound.
-        if bound not in (None, True):
+        # Draft 4: a boolean that modifies `minimum` or `maximum`, not a bound.
+        if bound is not None and not isinstance(bound, bool):
             words += f", {side} than {bound}"
     return words
 
@@ -134,8 +134,8 @@ _FORMS = {
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of *names* that is most like *name*, whatever its case; none that
-    is less like it than *cutoff*.
+    """Return the name most like *name*, ignoring case; None if all *names* are less
+    like it than *cutoff*.
 
     >>> nearest("maxlength", ["maxItems", "maxLength"]), nearest("colour", ["size"])
     ('maxLength', None)

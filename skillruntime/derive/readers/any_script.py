@@ -38,8 +38,8 @@ _WORDS = {
     "shell": r"\$(?:\{?[1-9@*#])",
     "other": r"(?:\bARGV\b|@ARGV\b|\$ARGV\b|\$argv\b|\bargv\b|\barg\[)",
 }
-# How the word of a number is written, and what is added to the number to count from
-# one.
+# How each kind of script writes the word at a position, and what to add to the position
+# to count from one.
 _PLACE = {
     "sys.argv": (r"\bargv\[(\d)\]", 0),
     "process.argv": (r"\bprocess\.argv\[(\d)\]", -1),

@@ -224,11 +224,11 @@ def _read_valued(
     if named.get("choices") is not None:
         # `_check_value` (line 2547) compares the converted value, so choices are read
         # after the type.
-        choices = _choices(named["choices"], named.get("type"), value)
+        choices = _choices_schema(named["choices"], named.get("type"), value)
         if choices is None:
             parser.unread.append(Unread(shown, "its choices are computed", asked.line))
         elif not choices:
-            # A word is never a number: without ``type=int`` none of them can be given.
+            # Text is never equal to a number: without ``type=int`` no choice can match.
             return Unread(shown, "none of its choices can be given as text", asked.line)
         else:
             value = replace(value, schema=choices, unsure="")
@@ -244,8 +244,8 @@ def _read_valued(
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
-    # What is given is added to the default of a list that grows (`_AppendAction`, line
-    # 1016), so the default cannot be said by saying it again.
+    # `append` adds to the default (`_AppendAction`, line 1016), so a call that sends
+    # the default again would double it.
     known = ABSENT
     if action not in ("append", "extend"):
         # The destination of several words holds a list, so its default must be one.
@@ -256,11 +256,11 @@ def _read_valued(
         # `_get_positional_kwargs` (line 1544): a positional is required unless it may
         # match no word.
         required = nargs not in _LEFT_OUT
-    # Neither answer is safe: one refuses good calls, the other sends bad ones.
+    # Neither guess is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
         reason = "whether it is required is computed"
         parser.unread.append(Unread(shown, reason, asked.line))
-    # Every call has a value that the script's own function may refuse.
+    # Every call sends a value that the script's own function may refuse.
     is_any_value = required and value.schema in _ANY_VALUE
     if is_any_value and refuses_values(named.get("type")):
         reason = "its converter may refuse the value"
@@ -283,45 +283,53 @@ def _read_valued(
 
 
 def _has_meaning_of_its_own(const: Any) -> bool:
-    """Return whether the bare flag of ``nargs="?"``, which stores *const*, says what no
-    text can say.
+    """Return whether the bare flag of ``nargs="?"``, which stores *const*, has a
+    meaning that no text can express.
     """
     if isinstance(const, bool):
         return True
     return not isinstance(const, str | int | float | None)
 
 
-def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
-    """Return the schema of one of *value*; None where the choices cannot be read, empty
-    where none can be given.
+def _choices_schema(
+    choices: Any, converter: Any, base: ValueType
+) -> dict[str, Any] | None:
+    """Return the enum schema of *choices*; None if they cannot be read, ``{}`` if no
+    command line can supply one.
     """
     known = base.schema.get("type")
-    # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill
-    # the schema.
-    if isinstance(value, range) and value.step == 1 and known == "integer":
-        if not value:
+    # ``choices=range(1, 11)`` is a range of integers; as an enum it would fill the
+    # schema.
+    if isinstance(choices, range) and choices.step == 1 and known == "integer":
+        if not choices:
             return {}
-        return {"type": "integer", "minimum": value.start, "maximum": value.stop - 1}
-    items = items_of(value)
+        return {
+            "type": "integer",
+            "minimum": choices.start,
+            "maximum": choices.stop - 1,
+        }
+    items = items_of(choices)
     if items is UNKNOWN or not is_constant(items):
         return None
-    # A plain enumeration's member equals no text, so without ``type=Colour`` it can
-    # never be chosen.
-    if not isinstance(kind, Enumeration):
+    # argparse compares the text from the command line with the choices, and a plain
+    # Enum member never equals a string, unless ``type=Colour`` converts the text.
+    if not isinstance(converter, Enumeration):
         items = [item for item in items if not isinstance(item, Member) or item.is_text]
     plain = [item.value if isinstance(item, Member) else item for item in items]
-    # An unknown converter may return anything; where all choices are texts it is
-    # assumed to return text.
+    # An unknown converter may return anything; if all choices are texts, it is assumed
+    # to return text.
     if base.unsure and not all(isinstance(item, str) for item in plain):
         return None
     if known not in ("string", "integer", "number"):
         return None
     fitting = dict.fromkeys(item for item in plain if fits(item, {"type": known}))
-    return {"type": known, "enum": list(fitting)} if fitting else {}
+    if not fitting:
+        return {}
+    return {"type": known, "enum": list(fitting)}
 
 
 def _as_given(default: Any, value: ValueType) -> Any:
-    """Return the default as it would be given; ABSENT where it cannot be said."""
+    """Return the default as a call would send it; ABSENT if no value expresses it."""
     if default is None or default is UNKNOWN:
         return ABSENT
     plain = to_json(default)
@@ -329,8 +337,8 @@ def _as_given(default: Any, value: ValueType) -> Any:
 
 
 def _list_as_given(default: Any, value: ValueType) -> Any:
-    """Return the items of the list *default* as they would be given; ABSENT where one
-    cannot be said.
+    """Return the items of the list *default* as a call would send them; ABSENT if no
+    value expresses one of them.
     """
     # `_get_values` (line 2465) converts a default only where it is a text; the items of
     # a list stay as they are.

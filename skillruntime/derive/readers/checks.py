@@ -97,14 +97,16 @@ def _given(argument: Argument) -> Any:
 
 
 def _alternatives(command: Command) -> list[dict[str, Any]]:
-    """Return the ways to give one argument of each group of which one must be given,
-    and no other of the group; at most 40, of the first four groups.
+    """Return the ways to give exactly one argument of each group that needs one; at
+    most 40, of the first four groups.
     """
     groups = []
     for number in [number for number, needs in command.exclusive.items() if needs]:
-        groups.append([each for each in command.arguments if each.group == number])
+        groups.append(
+            [member for member in command.arguments if member.group == number]
+        )
     for names in command.one_of:
-        groups.append([each for each in command.arguments if each.name in names])
+        groups.append([member for member in command.arguments if member.name in names])
     combined: list[dict[str, Any]] = [{}]
     for group in groups[:4]:
         nothing = {argument.name: _left_out(argument) for argument in group}
@@ -115,8 +117,8 @@ def _alternatives(command: Command) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Check:
-    """Tests that together end the script, and what is shown of the last; ``is_usage``
-    where it says how to call it.
+    """Tests that together end the script; ``shown`` is the last one as written.
+    ``is_usage`` means that the script then says how to call it.
     """
 
     tests: list[Test]
@@ -170,15 +172,15 @@ def _may_hold(tests: list[Test], values: Mapping[str, Any]) -> bool:
 
 
 def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) -> None:
-    """Say that *check*, which calls pass in the given *ways*, may refuse others: as a
-    note, or as what is unread.
+    """Record that *check*, which calls pass in the given *ways*, may refuse other
+    calls: as a note, or as unread.
     """
     tests = check.tests
     tested: set[str] = set()
     for test in tests:
         if test[0] != "checked":
             tested |= names_in(test)
-    # A value of an enumeration has been checked already.
+    # The schema has already checked a value of an enum.
     is_checked = tested <= {
         argument.name
         for argument in command.arguments
@@ -212,23 +214,23 @@ def _is_there(value: Any) -> bool:
 def _demanded(
     command: Command, tests: list[Test], values: Mapping[str, Any]
 ) -> set[str]:
-    """Return the arguments of which one makes the tests fail; none where something else
-    decides that too.
+    """Return the arguments of which any one makes the tests fail; none if something
+    else decides that too.
     """
-    found: set[str] = set()
+    demanded: set[str] = set()
     for test in tests:
         if _is_certain(command, test, values):
             continue
         missing = _missing(test, True)
         if not missing:
             return set()
-        found |= missing
-    return found
+        demanded |= missing
+    return demanded
 
 
 def _is_certain(command: Command, test: Test, values: Mapping[str, Any]) -> bool:
-    """Return whether *test* holds in every call that comes to it: an earlier check made
-    sure of it, or what every call has.
+    """Return whether *test* holds in every call that reaches it, because of an earlier
+    check or of the required arguments.
     """
     if test[0] == "checked":
         return True
@@ -256,8 +258,8 @@ def _require(command: Command, names: list[str]) -> None:
 
 
 def _sides(test: Test) -> list[Test]:
-    """Return the tests of which one is enough for *test*: two requirements in one
-    condition are two.
+    """Return the tests of which any one is enough for *test*: a condition with two
+    requirements counts as two.
     """
     match test:
         case ("or", tests):

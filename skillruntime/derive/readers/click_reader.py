@@ -581,14 +581,15 @@ def _read_choice(made: Called) -> ValueType:
 
 
 def _fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
-    """The default as an argument; ABSENT where there is none, or where it cannot be
-    said.
+    """Return the default as an argument; ABSENT if there is none, or if no argument
+    expresses it.
     """
-    plain = ABSENT if default is None or default is UNKNOWN else to_json(default)
+    if default is None or default is UNKNOWN:
+        return ABSENT
+    plain = to_json(default)
     if plain is ABSENT or is_many != isinstance(plain, list):
         return ABSENT
-    return (
-        plain
-        if all(fits(each, value.schema) for each in (plain if is_many else [plain]))
-        else ABSENT
-    )
+    items = plain if is_many else [plain]
+    if not all(fits(item, value.schema) for item in items):
+        return ABSENT
+    return plain

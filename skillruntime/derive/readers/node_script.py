@@ -43,8 +43,8 @@ def read_node(text: str) -> Reading | None:
 
 
 def _inside(code: str, start: int) -> str:
-    """Return what is in the brackets that open at *start*; all that follows where they
-    are not closed.
+    """Return the content of the brackets that open at *start*; all the rest if they are
+    not closed.
     """
     depth = 0
     for match in _BRACKET.finditer(code, start):

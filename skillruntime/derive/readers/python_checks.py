@@ -30,7 +30,7 @@ from skillruntime.derive.readers.python_values import (
 __all__ = ["HANDLERS", "apply_checks", "checks_of_arguments", "checks_of_function"]
 
 _USUAL_HOLDERS = {"args", "options", "opts", "ns"}
-"""Names that parameters have which hold all that was parsed."""
+"""Usual names of parameters that hold all parsed arguments."""
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
@@ -70,21 +70,21 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 
 @dataclass(slots=True)
 class _Names:
-    """What the names of a function, or of the module, hold: all that was parsed, or the
-    value of one argument.
+    """What the names of a function, or of the module, hold: all parsed arguments, or
+    the value of one argument.
     """
 
     holders: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
     tests: dict[str, Test] = field(default_factory=dict)
-    """When other names hold something that is not empty: ``source = args.file or
-    args.url``.
+    """Tests of whether other names hold something that is not empty: ``source =
+    args.file or args.url``.
     """
     derived: dict[str, frozenset[str]] = field(default_factory=dict)
     """The arguments that other names are made of: ``files = read_list(args.list)``."""
     problems: set[str] = field(default_factory=set)
-    """Names of what a function of the script gave for all that was parsed: ``problems =
-    validate(args)``.
+    """Names of the results of the script's functions, called with all parsed arguments:
+    ``problems = validate(args)``.
     """
 
     def given(self, node: ast.AST) -> str | None:
@@ -111,8 +111,8 @@ class _Names:
         return None
 
     def made_of(self, node: ast.expr) -> frozenset[str]:
-        """Return the arguments that *node* mentions, or that what it mentions was made
-        of.
+        """Return the arguments that *node* mentions, or from which the values that it
+        mentions were made.
         """
         arguments: set[str] = set()
         for part in all_nodes(node):
@@ -153,8 +153,9 @@ class _Walk:
     filled: set[str] = field(default_factory=set)
     """Arguments that the script assigns itself."""
     parsing: set[str] = field(default_factory=set)
-    """Functions that give what was parsed."""
-    inside: list[str] = field(default_factory=lambda: [""])
+    """Functions that return the parsed arguments."""
+    function_stack: list[str] = field(default_factory=lambda: [""])
+    """The functions that contain the current statement, the innermost last."""
     walked: set[str] = field(default_factory=set)
 
     def body(self, body: list[ast.stmt], before: list[Test]) -> Iterator[Check]:
@@ -199,7 +200,7 @@ class _Walk:
                     ast.unparse(subject),
                     is_usage=False,
                     line=statement.lineno,
-                    function=self.inside[-1],
+                    function=self.function_stack[-1],
                 )
 
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
@@ -223,8 +224,8 @@ class _Walk:
     def branch(
         self, statement: ast.If, body: list[ast.stmt], test: Test, before: list[Test]
     ) -> Iterator[Check]:
-        """Yield the check that *body*, reached where *test* holds, is itself, or the
-        checks in it.
+        """Yield *body*, which runs if *test* holds, as one check if it ends the script;
+        else yield the checks in it.
         """
         end = refusal(body, self.functions)
         if not end:
@@ -232,8 +233,8 @@ class _Walk:
             return
         is_usage = end == "usage" or _mentions_usage(body)
         made_of = self.names.made_of(statement.test)
-        # ``if not files: parser.error(...)``: the values that they are made of decide
-        # it.
+        # ``if not files: parser.error(...)``: the arguments that `files` was made of
+        # decide.
         if is_usage and made_of and not names_in(test):
             test, is_usage = ("unknown", made_of), False
         yield Check(
@@ -241,41 +242,56 @@ class _Walk:
             ast.unparse(statement.test),
             is_usage,
             statement.lineno,
-            self.inside[-1],
+            self.function_stack[-1],
         )
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
-        """Note what holds what was parsed, and what the script sets itself."""
+        """Record what *target* holds after the assignment: all parsed arguments, one of
+        them, or a value made of them.
+        """
         names = self.names
+        if isinstance(target, ast.Tuple):
+            name = dotted(target.elts[0])
+        else:
+            name = dotted(target)
+        assigned = None
+        if isinstance(target, ast.Attribute):
+            assigned = names.given(target)
+        # Before the branches, which change what the names in *value* hold.
         made_of = names.made_of(value)
-        name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
-        argument = names.given(value)
-        assigned = names.given(target) if isinstance(target, ast.Attribute) else None
-        if self.gives_all(value):
+        if self.is_all_parsed(value):
             names.holders.add(name)
-        elif self.gives_problems(value):
+        elif self.is_result_of_check(value):
             names.problems.add(name)
         elif assigned:
             self.fill(assigned, value)
-        elif argument is not None:
-            names.values[name] = argument
-        elif name in names.values:
-            # ``query = args.query``, and something else later: it may be either.
-            names.tests[name] = ("unknown", frozenset({names.values.pop(name)}))
         else:
-            test = _to_test(value, names)
-            if _is_of_arguments(test):
-                names.tests[name] = test
+            self._assign_name(name, value)
         names.derived[name] = names.derived.get(name, frozenset()) | made_of
 
+    def _assign_name(self, name: str, value: ast.expr) -> None:
+        """Record that *name* holds one argument, or a value that a test describes."""
+        names = self.names
+        argument = names.given(value)
+        if argument is not None:
+            names.values[name] = argument
+            return
+        if name in names.values:
+            # ``query = args.query``, and something else later: it may be either.
+            names.tests[name] = ("unknown", frozenset({names.values.pop(name)}))
+            return
+        test = _to_test(value, names)
+        if _is_of_arguments(test):
+            names.tests[name] = test
+
     def fill(self, argument: str, value: ast.expr) -> None:
-        """Note that the script assigns *value* to *argument*."""
-        # ``args.command = args.command[1:]`` fills nothing.
+        """Record that the script assigns *value* to *argument*."""
+        # ``args.command = args.command[1:]`` does not fill the argument.
         if _to_test(value, self.names) != ("given", argument):
             self.filled.add(argument)
 
-    def gives_all(self, value: ast.expr) -> bool:
-        """Return whether *value* is all that was parsed."""
+    def is_all_parsed(self, value: ast.expr) -> bool:
+        """Return whether *value* holds all parsed arguments."""
         for call in _calls_in(value):
             name = dotted(call.func)
             if _is_parse(call) or name in self.parsing:
@@ -284,9 +300,9 @@ class _Walk:
                 return True
         return False
 
-    def gives_problems(self, value: ast.expr) -> bool:
-        """Return whether *value* is what a function of the script gave for all that was
-        parsed.
+    def is_result_of_check(self, value: ast.expr) -> bool:
+        """Return whether *value* is the result of one of the script's functions, called
+        with all parsed arguments.
         """
         return any(
             dotted(call.func) in self.functions and _given_all(call, self.names)
@@ -294,8 +310,8 @@ class _Walk:
         )
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
-        """Yield the checks of the script's functions that are called in *node*, each
-        where it is called first.
+        """Yield the checks of the script's functions that *node* calls, each function
+        at its first call.
         """
         for call in _calls_in(node):
             name = dotted(call.func)
@@ -305,18 +321,18 @@ class _Walk:
 
     def function(self, name: str, names: _Names, before: list[Test]) -> Iterator[Check]:
         self.walked.add(name)
-        # No script's author calls fifty functions from each other.
-        if len(self.inside) < 50:
-            self.inside.append(name)
+        # No script nests fifty calls of its own functions.
+        if len(self.function_stack) < 50:
+            self.function_stack.append(name)
             outer, self.names = self.names, names
             yield from self.body(self.functions[name].body, before)
             self.names = outer
-            self.inside.pop()
+            self.function_stack.pop()
 
 
 def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
-    """Return the checks of what ``parse_args`` gave, and the names of arguments that
-    the script itself assigns.
+    """Return the checks of the result of ``parse_args``, and the names of arguments
+    that the script itself assigns.
     """
     functions = _functions_by_name(source)
     parsing = {
@@ -326,7 +342,8 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     }
     walk = _Walk(functions, _Names(), parsing=parsing)
     checks = list(walk.body(source.tree.body, []))
-    # A function that only a table, a class or another module calls: when is not known.
+    # It is unknown when a function is called that only a table, a class or another
+    # module calls.
     for name, function in functions.items():
         if name in walk.walked:
             continue
@@ -381,16 +398,16 @@ def apply_checks(
     handlers = {inner.handler for inner in command.all_commands()}
     handlers -= {command.handler, ""}
     below = {word: _names_below(inner) for word, inner in command.commands.items()}
-    inside: set[str] = set()
+    subcommand_names: set[str] = set()
     if below:
-        inside = {command.chooser, *HANDLERS}.union(*below.values())
-        inside -= {argument.name for argument in command.arguments}
+        subcommand_names = {command.chooser, *HANDLERS}.union(*below.values())
+        subcommand_names -= {argument.name for argument in command.arguments}
     own = [check for check in checks if check.function not in handlers]
-    _apply_own(command, own, inside, filled, outer)
+    _apply_own(command, own, subcommand_names, filled, outer)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
-        # No other command's arguments are there to be tested.
-        others = inside - below[word] - values.keys() - {command.chooser}
+        # The arguments of the other commands do not exist in this one.
+        others = subcommand_names - below[word] - values.keys() - {command.chooser}
         possible = [check for check in checks if check.used.isdisjoint(others)]
         other_handlers = handlers - {inner.handler}
         possible = [check for check in possible if check.function not in other_handlers]
@@ -400,22 +417,22 @@ def apply_checks(
 def _apply_own(
     command: Command,
     checks: list[Check],
-    inside: set[str],
+    subcommand_names: set[str],
     filled: set[str],
     outer: Mapping[str, object],
 ) -> None:
-    """Require in *command* itself what those of *checks* demand that test nothing of
-    the commands *inside* it.
+    """Make *command* itself require what *checks* demand, except those that test
+    *subcommand_names*, the names of the commands below it.
     """
     own = {argument.name for argument in command.arguments}
     for check in checks:
-        if not check.used.isdisjoint(inside):
+        if not check.used.isdisjoint(subcommand_names):
             continue
-        # What the outer command has was tested there, but for the word that chose this
-        # one.
+        # The outer command has applied the tests of its own arguments, but not those of
+        # the word that chose this command.
         if check.used.isdisjoint(own) and outer and not _tests_a_word(check, outer):
             continue
-        # Such a function is called for its command alone, under no other condition.
+        # The handler is called for its command alone, under no other condition.
         is_own = bool(command.handler) and check.function == command.handler
         if is_own and check.tests[0] is ANYTHING:
             check = replace(check, tests=check.tests[1:])
@@ -423,17 +440,17 @@ def _apply_own(
 
 
 def _tests_a_word(check: Check, outer: Mapping[str, object]) -> bool:
-    """Return whether *check* tests a word among the values of the commands above, or
-    what is not among them.
+    """Return whether *check* tests a name that the commands above leave open, or set to
+    a word.
     """
     return any(isinstance(outer.get(name, ""), str) for name in check.used)
 
 
 def _names_below(command: Command) -> set[str]:
     names: set[str] = set()
-    for each in (command, *command.all_commands()):
-        names.add(each.chooser)
-        names.update(argument.name for argument in each.arguments)
+    for inner in (command, *command.all_commands()):
+        names.add(inner.chooser)
+        names.update(argument.name for argument in inner.arguments)
     return names
 
 
@@ -454,7 +471,7 @@ def _is_parse(node: ast.AST) -> bool:
 
 
 def _given_all(call: ast.Call, names: _Names) -> bool:
-    return any(dotted(each) in names.holders for each in call.args)
+    return any(dotted(argument) in names.holders for argument in call.args)
 
 
 def _to_test(node: ast.expr, names: _Names) -> Test:

@@ -39,13 +39,13 @@ _OUTPUT = (
 def refusal(
     body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})
 ) -> str:
-    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``;
-    nothing where it goes on.
+    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``; empty
+    if the script goes on.
 
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts
     exit or return.
     """
-    statements = [each.value for each in body if isinstance(each, ast.Expr)]
+    statements = [part.value for part in body if isinstance(part, ast.Expr)]
     calls = [value for value in statements if isinstance(value, ast.Call)]
     if any(map(_is_usage_error, calls)):
         return "usage"
@@ -65,7 +65,9 @@ def _is_usage_error(call: ast.Call) -> bool:
 
 
 def _ended(call: ast.Call, functions: Mapping[str, Function]) -> str:
-    """Return how *call*, the last statement or what it raises, ends the script."""
+    """Return how *call*, the last statement or the error that it raises, ends the
+    script.
+    """
     name = dotted(call.func).rpartition(".")[2]
     if name in _EXITS:
         return _exited(call)

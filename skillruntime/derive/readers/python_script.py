@@ -1,5 +1,5 @@
-"""Which library a Python script reads its command line with, and what it declares to
-it.
+"""Find the library with which a Python script reads its command line, and read the
+arguments that the script declares.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def _read_argparse(source: Source) -> Reading | None:
     description = first_paragraph(ast.get_docstring(source.tree))
     command = read_parser(parser, description=description)
     flags = {"-h", "--help", "--version", "-V"}
-    for each in [command, *command.all_commands()]:
-        for argument in each.arguments:
+    for inner in [command, *command.all_commands()]:
+        for argument in inner.arguments:
             flags.update(argument.flags)
     command.unread += _words_beside(source, flags)
     _name_handlers(source, command)
@@ -224,7 +224,7 @@ def _declared(parser: Parser) -> int:
 
 
 def _name_handlers(source: Source, command: Command) -> None:
-    """Note which function does the work of each command: ``{"pack": cmd_pack, "list":
+    """Record the handler of each command: ``{"pack": cmd_pack, "list":
     cmd_list}[args.command]``.
     """
     for table in source.nodes:

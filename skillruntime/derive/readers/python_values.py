@@ -177,8 +177,8 @@ class Scope:
     """How often each name is assigned, in any way."""
     imported: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    """Names of what the module may change where it is: a list that grows is not the
-    list that was written down.
+    """Names of values that the module may change in place: a list that grows is not the
+    list in the source.
     """
 
     @classmethod
@@ -197,8 +197,8 @@ class Scope:
         return cls(parent, node=node, changed=parent.changed)
 
     def again(self, known: dict[str, Any]) -> Scope:
-        """Return the same scope with other values: what was found out for one call may
-        not hold for another.
+        """Return the same scope with other values: those known for one call may not
+        hold for another.
         """
         self._look()
         return replace(self, known=known)
@@ -304,8 +304,8 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
 
 
 def own_nodes(root: ast.AST) -> list[ast.AST]:
-    """Return the nodes below *root*, functions and classes in it without what is inside
-    them, in the source's order.
+    """Return the nodes below *root* in the source's order, without the content of
+    functions and classes.
     """
     return _nodes(root, _OF_THEIR_OWN)
 
@@ -317,7 +317,7 @@ def all_nodes(root: ast.AST) -> list[ast.AST]:
     return [root, *_nodes(root)]
 
 
-# What is inside them has names of its own.
+# Nodes whose content has names of its own.
 _OF_THEIR_OWN = frozenset(
     {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda}
 )

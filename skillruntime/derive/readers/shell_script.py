@@ -144,8 +144,8 @@ def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Comm
         if not each.is_optional | each.is_list
     ]
     needed = max((number for number in used if f"#{number}" not in tested), default=0)
-    # A script that checks its words says by that which of them it needs; one that does
-    # not needs all that it uses.
+    # The checks of a script show which words it needs; without checks, it needs all the
+    # words that it uses.
     for least in (0, needed):
         command = Command(
             words.command.parser, arguments=[*options, *_first_required(places, least)]
@@ -162,20 +162,20 @@ def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Comm
 def _main_body(
     statements: list[Statement], functions: dict[str, list[Statement]]
 ) -> list[Statement]:
-    """Return what the script does: ``main "$@"`` is what is in ``main``, which is taken
-    out of *functions*.
+    """Return the statements that the script runs. ``main "$@"`` is replaced by the body
+    of ``main``, which is removed from *functions*.
     """
     body: list[Statement] = []
-    for each in statements:
-        # Each once: functions that call the next one twice would double with every one
-        # of them.
-        if each.name in functions and each.words[1:] == ('"$@"',):
-            body += _main_body(functions.pop(each.name), functions)
+    for statement in statements:
+        # A function is replaced once: a chain of functions that each call the next one
+        # twice would grow exponentially.
+        if statement.name in functions and statement.words[1:] == ('"$@"',):
+            body += _main_body(functions.pop(statement.name), functions)
         # ``if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then main "$@"; fi``.
-        elif each.kind == "if" and "BASH_SOURCE" in repr(each.parts[0]):
-            body += _main_body(each.parts[1], functions)
-        elif each.kind != "function":
-            body.append(each)
+        elif statement.kind == "if" and "BASH_SOURCE" in repr(statement.parts[0]):
+            body += _main_body(statement.parts[1], functions)
+        elif statement.kind != "function":
+            body.append(statement)
     return body
 
 
@@ -334,7 +334,7 @@ def _take_word(source: str, words: _Words) -> None:
 
 
 def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None:
-    """Note which places *statement* uses."""
+    """Record which places *statement* uses."""
     own = statement.words if statement.kind != "function" else ()
     # In single quotes nothing is expanded: ``awk '{ print $1 }'``.
     given = [
@@ -366,7 +366,9 @@ def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None
 
 
 def _assign(words: _Words, variable: str, value: str) -> bool:
-    """Note a literal that *variable* is set to."""
+    """Record *value* as the default of *variable*, if it is a literal; return whether
+    it is.
+    """
     literal = _LITERAL.fullmatch(value)
     if literal:
         words.defaults.setdefault(variable, literal[2])
@@ -483,16 +485,17 @@ def _names_of_places(places: dict[int, _Place], text: str) -> list[str]:
 
 
 def _first_required(places: list[Argument], least: int = 0) -> list[Argument]:
-    """Return *places* with the first *least* required, and what is before one that
-    is.
+    """Return *places* with the first *least* required, and each before a required
+    one.
     """
-    last = max(
-        [least, *(number for number, each in enumerate(places, 1) if each.required)]
-    )
-    return [
-        *(replace(each, required=True, default=ABSENT) for each in places[:last]),
-        *places[last:],
+    last = least
+    for number, place in enumerate(places, 1):
+        if place.required:
+            last = max(last, number)
+    required = [
+        replace(place, required=True, default=ABSENT) for place in places[:last]
     ]
+    return required + places[last:]
 
 
 def _held(words: _Words, places: list[Argument]) -> dict[str, str]:

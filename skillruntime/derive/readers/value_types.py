@@ -111,8 +111,8 @@ def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
 
 
 def refuses_values(value: Any) -> bool:
-    """Return whether *value*, a converter or callback of the script, may refuse what it
-    is given.
+    """Return whether *value*, a converter or callback of the script, may refuse its
+    argument.
     """
     return isinstance(value, Function) and _may_refuse(value)
 
@@ -131,24 +131,24 @@ def _may_refuse(function: Function) -> bool:
 
 @once_for_each
 def _read_function(node: Function) -> ValueType | None:
-    """Read a function of one parameter by its shape; None where the shape is not
-    known.
+    """Read the type that a function of one parameter converts to; None if its shape is
+    not known.
     """
     nodes = all_nodes(node)
     parameter = node.args.args[0].arg if node.args.args else ""
-    # ``def positive(text): value = int(text); ...``: beside messages its text is only
-    # converted, once.
+    # ``def positive(text): value = int(text); ...``: except in messages, the text is
+    # used once, to convert it.
     in_messages: set[int] = set()
-    for each in nodes:
-        if isinstance(each, ast.Raise | ast.JoinedStr):
-            in_messages.update(map(id, all_nodes(each)))
+    for part in nodes:
+        if isinstance(part, ast.Raise | ast.JoinedStr):
+            in_messages.update(map(id, all_nodes(part)))
     uses = [
-        each for each in nodes if isinstance(each, ast.Name) and each.id == parameter
+        part for part in nodes if isinstance(part, ast.Name) and part.id == parameter
     ]
-    uses = [each for each in uses if id(each) not in in_messages]
-    for each in nodes:
-        if isinstance(each, ast.Call) and len(each.args) == 1 and uses == each.args:
-            return _CONVERTERS.get(dotted(each.func))
+    uses = [use for use in uses if id(use) not in in_messages]
+    for part in nodes:
+        if isinstance(part, ast.Call) and len(part.args) == 1 and uses == part.args:
+            return _CONVERTERS.get(dotted(part.func))
     return None
 
 

@@ -92,15 +92,15 @@ class OwnDirectory:
 
 
 def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
-    """Return the directory of the untrusted *skill* that belongs to *workspace*, the
-    same one at each call.
+    """Return the directory of the untrusted *skill* in *workspace*, the same at each
+    call.
     """
     name = safe_name(skill)
     # `setdefault` is one step: two calls at once get the same directory.
     if name not in workspace.own:
         workspace.own.setdefault(name, OwnDirectory(workspace, name, limit))
-    found: OwnDirectory = workspace.own[name]
-    return found
+    directory: OwnDirectory = workspace.own[name]
+    return directory
 
 
 class CallFiles:

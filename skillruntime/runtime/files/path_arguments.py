@@ -68,11 +68,10 @@ def with_resolved_paths(
         path = files.resolve(value, TextPlace(location, is_key))
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
-        # A key stays as it is: the script runs in the workspace, and looks it up by
-        # this name.
         elif not is_key:
-            # A copy: the caller's arguments, which a log may hold, stay as they were
-            # sent.
+            # A key is not changed: the script runs in the workspace, and looks it up by
+            # this name. `_with` makes a copy, because a log may hold the caller's
+            # arguments as they were sent.
             resolved = _with(resolved, location, str(path))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)

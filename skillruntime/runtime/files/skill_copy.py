@@ -200,8 +200,8 @@ def _files(directory: str, name: str) -> Iterator[str]:
                     raise _too_large(name)
                 if entry.name in _LEFT_OUT or entry.name.endswith(_COMPILED):
                     continue
-                # The answers only choose what is opened: opening it follows no link,
-                # whatever lies there by then.
+                # These checks only choose what is opened. Opening follows no link, even
+                # if the entry was replaced in the meantime.
                 if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
                     pending.append((f"{prefix}{entry.name}/", depth + 1))
                 elif entry.is_file(follow_symlinks=False):
@@ -209,8 +209,8 @@ def _files(directory: str, name: str) -> Iterator[str]:
 
 
 def safe_name(name: str) -> str:
-    """Return *name* as the name of a directory, with a digest where it is not one: no
-    two names are the same then.
+    """Return *name* as the name of a directory. If characters must be replaced, a
+    digest is added, so that no two names become the same.
     """
     import hashlib  # OpenSSL: not needed for an import
 

@@ -89,11 +89,11 @@ if sys.platform != "win32":
             Path(directory).rmdir()
 
     def _empty(root: int) -> None:
-        """Remove what is in the directory *root*.
+        """Remove the content of the directory *root*.
 
-        Directories are moved up into it before they are emptied. `shutil.rmtree` calls
-        itself for each level: a script that made a thousand of them would end it, and
-        the host, with a RecursionError.
+        Inner directories are moved up into *root* before they are emptied.
+        `shutil.rmtree` calls itself for each level: a script that made a thousand
+        levels would end it, and the host, with a RecursionError.
         """
         moved = f".{os.urandom(8).hex()}-"
         pending = _remove_files(root)
@@ -130,11 +130,11 @@ if sys.platform != "win32":
         return directories
 
     def _entered(name: str, parent: int) -> int:
-        """Return a descriptor of the directory *name*, whose owner may do everything in
-        it from now on.
+        """Return a descriptor of the directory *name*, after giving its owner all
+        rights in it.
         """
-        # Not by its path: a script that still runs could exchange it for a link to
-        # another directory.
+        # The mode is changed through a descriptor, not by path: a script that still runs
+        # could replace the directory with a link to another one.
         if sys.platform == "linux":
             path = os.open(
                 name,

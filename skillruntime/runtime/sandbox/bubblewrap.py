@@ -43,7 +43,8 @@ def bubblewrap_arguments(request: dict[str, Any], opened: dict[str, int]) -> lis
     arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
-    # The workspace first: a skill or an interpreter inside it stays read-only.
+    # Bind the workspace first, so that a skill or an interpreter inside it stays
+    # read-only.
     # bubblewrap compares what it has bound with the descriptor, so a path that is
     # exchanged at that moment is an error (since 0.10, and in what distributions
     # repaired for CVE-2024-42472).
@@ -53,9 +54,9 @@ def bubblewrap_arguments(request: dict[str, Any], opened: dict[str, int]) -> lis
     for path in sorted(read_only, key=lambda path: path.count("/")):
         if path in opened:
             arguments += ["--ro-bind-fd", str(opened[path]), path]
-        # What is inside a writable directory and could not be opened is a link that a
-        # script made.
         elif not is_inside(path, request["bound"]):
+            # Inside a writable directory, a path that could not be opened is a link that
+            # a script made: it is not bound.
             arguments += ["--ro-bind-try", path, path]
     arguments += ["--remount-ro", "/", "--chdir", request["directory"]]
     return arguments

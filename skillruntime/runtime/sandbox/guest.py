@@ -23,7 +23,7 @@ import struct
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from skillruntime.runtime.sandbox.without_links import (
     is_inside,
@@ -150,7 +150,7 @@ def _cover(directory: str) -> None:
 
 
 def _mount(tree: int, path: str) -> None:
-    """Mount *tree* at *path*; close it."""
+    """Mount *tree* at *path*, and close the descriptor."""
     flags = _MOVE_MOUNT_F_EMPTY_PATH
     result = _syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, path.encode(), flags)
     _checked(result, f"mount {path}")
@@ -158,7 +158,7 @@ def _mount(tree: int, path: str) -> None:
 
 
 def _opened(path: str, writable: Collection[str]) -> int | None:
-    """Return a descriptor of *path*; None where it is not there, or is a link that a
+    """Return a descriptor of *path*; None if it does not exist, or is a link that a
     script may have made.
     """
     try:
@@ -197,7 +197,9 @@ def _show_owner(
 
 
 def _clone(path: str, descriptor: int) -> int:
-    """Return a second mount of *descriptor*, which is that of *path*; close it."""
+    """Return a second mount of *path*, which is open as *descriptor*; close
+    *descriptor*.
+    """
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
     try:
         return _checked(
@@ -208,18 +210,16 @@ def _clone(path: str, descriptor: int) -> int:
 
 
 def _user_namespace(owner: tuple[int, int], user: int) -> int:
-    """Return a user namespace in which *owner* is *user*: the map of an idmapped mount.
+    """Return a descriptor of a user namespace in which *owner* is *user*: the map of an
+    idmapped mount.
 
-    Only a process can make one, so a child makes it and waits until it has been opened.
+    A child creates the namespace: a process that unshares its user namespace keeps its
+    other rights only inside the new one.
     """
     ready_reading, ready_writing = os.pipe()
     child = os.fork()
     if child == 0:
-        # A process that unshares its user namespace keeps its other rights only there:
-        # so a child does it.
-        made = _libc.unshare(_CLONE_NEWUSER)
-        os.write(ready_writing, b"1" if made == 0 else b"0")
-        signal.pause()
+        _wait_in_new_namespace(ready_writing)
     try:
         os.close(ready_writing)
         if os.read(ready_reading, 1) != b"1":
@@ -230,9 +230,21 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     finally:
         os.close(ready_reading)
         os.kill(child, signal.SIGKILL)
-        # Raised because the launcher has the kernel reap its children.
+        # In the launcher the kernel reaps the children, so none is left to wait for.
         with suppress(ChildProcessError):
             os.waitpid(child, 0)
+
+
+def _wait_in_new_namespace(ready_writing: int) -> NoReturn:
+    """Create a user namespace in this child process, report on the descriptor
+    *ready_writing* whether that succeeded, and wait to be killed.
+    """
+    try:
+        result = _libc.unshare(_CLONE_NEWUSER)
+        os.write(ready_writing, b"1" if result == 0 else b"0")
+        signal.pause()
+    finally:
+        os._exit(1)
 
 
 def _syscall(number: int, *arguments: object) -> int:
@@ -247,13 +259,13 @@ def _checked(result: int, what: str) -> int:
 
 
 def _unused_user() -> int | None:
-    """Return the id for one command: a random unused one, or a high one where a
-    container maps only some.
+    """Return the user id for one command: a random unused one, or a high one if a
+    container maps only some ids.
 
-    None where there is no other: the root of a user namespace that maps a single user
+    None if there is no other id: the root of a user namespace that maps a single user
     is an unprivileged user outside.
     """
-    # Random, not counted up: two hosts on one machine do not ask each other.
+    # Random instead of counted: two hosts on one machine do not coordinate their ids.
     wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
     ranges = []
     for line in Path("/proc/self/uid_map").read_text("ascii").splitlines():
@@ -277,8 +289,8 @@ def drop_privileges(user: int) -> None:
 
 
 def become_for_now(user: int) -> None:
-    """Become *user* and its group, as what this process starts then is for good:
-    execve(2) forgets the saved user.
+    """Become *user* and its group until `become_root_again`. A program that this
+    process starts meanwhile stays *user* for good: execve(2) drops the saved user.
     """
     os.setgroups([])
     os.setresgid(user, user, user)

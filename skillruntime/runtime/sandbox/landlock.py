@@ -1,7 +1,7 @@
 """Landlock (landlock(7)): restrict what files this process and its descendants may
 open, forever.
 
-The three system calls through ctypes. The packages that wrap them were measured first:
+It makes the three system calls through ctypes. The packages that wrap them were measured first:
 nono-py 0.16 lets UDP and unix sockets through and leaves a `setsid` child behind,
 sandlock 0.9 needs ABI 6; both let a script change the mode of any file, and importing
 them costs 2 to 5 times the start of Python.
@@ -15,7 +15,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-__all__ = ["abi", "restrict"]
+__all__ = ["kernel_abi", "restrict"]
 
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -34,8 +34,8 @@ _SCOPES = 0b11  # abstract unix sockets and signals, ABI 6
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
 
-def abi() -> int:
-    """Return the version of Landlock that the running kernel speaks; 0 where it has
+def kernel_abi() -> int:
+    """Return the version of Landlock that the running kernel supports; 0 if it has
     none.
     """
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
@@ -46,8 +46,8 @@ def restrict(
 ) -> None:
     """Restrict this process to *readable* paths and *writable* descriptors.
 
-    A path that is not there is skipped. *abi* is how much of Landlock to use, at most
-    what the kernel speaks.
+    A path that does not exist is skipped. *abi* is the version of Landlock to use, at
+    most `kernel_abi`.
 
     Raises:
         OSError: the kernel refuses.
@@ -60,8 +60,8 @@ def restrict(
     if abi >= 5:
         handled |= _IOCTL_DEV
     attributes = struct.pack("=Q", handled)
-    # The attributes grew with the versions; the size passed says which of them the
-    # kernel should read.
+    # Each version added attributes at the end; the kernel reads as many as the size that
+    # is passed covers.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:
@@ -70,14 +70,15 @@ def restrict(
         _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0),
         "create a ruleset",
     )
-    # A device made in the workspace would be the host's device: nothing may make one.
-    changing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
+    # A device file in the workspace would give access to a device of the host, so the
+    # right to make one is not granted.
+    write_rights = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
     for path in readable:
         _allow_path(ruleset, path, _READ & handled)
     for descriptor in writable:
-        _allow(ruleset, descriptor, changing)
-    # Without it an unprivileged process may not restrict itself; it also takes the
-    # effect from set-user-id programs.
+        _allow(ruleset, descriptor, write_rights)
+    # Without no_new_privs an unprivileged process may not restrict itself. It also makes
+    # set-user-id programs run without their owner's rights.
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
     _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself")
@@ -96,10 +97,10 @@ def _allow_path(ruleset: int, path: str, rights: int) -> None:
 
 
 def _allow(ruleset: int, descriptor: int, rights: int) -> None:
-    # A rule holds for the file itself, not for its name: a later exchange for a link
-    # changes nothing.
+    # A rule applies to the file itself, not to its name: replacing the file with a link
+    # later changes nothing.
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        # The kernel refuses rights of a directory for a file (EINVAL).
+        # The kernel refuses a directory's rights for a file (EINVAL).
         rights &= _OF_A_FILE
     rule = struct.pack("=Qi", rights, descriptor)
     _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), "allow a path")

@@ -98,7 +98,7 @@ def _present(name: str) -> LocalSandbox | str:
     if not is_supported():
         return "the system calls of this processor are not known"
     if name == "landlock":
-        abi = landlock.abi()
+        abi = landlock.kernel_abi()
         if not abi:
             return "the kernel has no Landlock"
         return LocalSandbox("landlock", abi=abi)

@@ -97,7 +97,7 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
     """
     try:
         with anyio.fail_after(_SECONDS), _surroundings() as (asked, command):
-            # In this process's own environment: that is what /proc/PID/environ and an
+            # Set in this process's own environment, which /proc/PID/environ and an
             # inherited environment would show.
             os.environ["HOST_CANARY"] = _CANARY
             finished = await sandbox.run(command)
@@ -106,8 +106,8 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
         return f"its self-test did not end within {_SECONDS:g} s"
     except OSError as error:
         return f"it does not start: {error.strerror or error}"
-    # Whatever happened: a script of a later call must not find it.
     finally:
+        # A script of a later call must not find it.
         os.environ.pop("HOST_CANARY", None)
     try:
         done = json.loads(finished.stdout)

@@ -223,7 +223,7 @@ class _Run:
         os.setsid()  # away from the terminal of the host, and from its signals
         abi = 0
         if self.level == "landlock":
-            abi = min(self.request["abi"], landlock.abi())
+            abi = min(self.request["abi"], landlock.kernel_abi())
             self._restrict_files(abi)
         os.chdir(self.request["directory"])
         for target, descriptor in enumerate(self.streams):
@@ -330,7 +330,9 @@ class _Run:
         options += arguments
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host
         # show no paths.
-        listed = _memory_file(b"".join(os.fsencode(each) + b"\0" for each in options))
+        listed = _memory_file(
+            b"".join(os.fsencode(option) + b"\0" for option in options)
+        )
         for descriptor in (info, block, *opened.values()):
             os.set_inheritable(descriptor, True)
         bubblewrap = self.request["bubblewrap"]
@@ -385,9 +387,9 @@ class _Run:
             if _memory_of(thread) > self.limits["memory"]:
                 return float("inf")
             with suppress(OSError):
-                for each in (thread / "fd").iterdir():
+                for opened in (thread / "fd").iterdir():
                     with suppress(OSError):
-                        status = each.stat()
+                        status = opened.stat()
                         if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                             inode = (status.st_dev, status.st_ino)
                             removed[inode] = status.st_blocks * 512

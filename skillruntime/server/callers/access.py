@@ -58,8 +58,8 @@ class Principal:
 
 
 def owner_of(principal: Principal | None) -> str:
-    """Return the name of a caller as executions have it: all that are anonymous share
-    one.
+    """Return the name of a caller as executions store it; all anonymous callers share
+    one name.
     """
     if principal is None:
         return ANONYMOUS
@@ -137,7 +137,7 @@ class KeyRing:
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
         """Return the caller that the key in *request* belongs to."""
-        # Both places, for many clients can set only one of them.
+        # Read both headers, because many clients can set only one of them.
         key = request.headers.get("x-api-key") or bearer_token(request)
         # 6.3 allows the key in the body too.
         in_body = credentials.get("api_key") if credentials is not None else None
@@ -225,8 +225,7 @@ def _principal(entry: Mapping[str, Any]) -> Principal:
         KeyError: it has no id.
     """
     caller = str(entry["id"])
-    # Its executions would be open to everyone: rows of that owner are shown to whoever
-    # has their id.
+    # Executions of the owner "anonymous" are shown to everyone who has their id.
     if caller == ANONYMOUS:
         raise ValueError("anonymous is who shows no key")
     skills: frozenset[str] | None = None

@@ -1,5 +1,6 @@
-"""What a caller may do: which skills it sees and calls, and what its scopes allow. No
-I/O: who it is is known.
+"""What a caller may do: which skills it sees and calls, and what its scopes allow.
+
+It needs no I/O, because the caller is already identified.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ __all__ = [
 class Call:
     """One request on its way through the service.
 
-    ``was_bad``: it has credentials that are not valid. It is then answered as an
-    anonymous one where everyone may see the answer, and refused elsewhere.
+    ``was_bad`` says that its credentials are not valid. Such a request is treated as
+    anonymous where everyone may see the answer, and refused elsewhere.
     """
 
     request: WireRequest
@@ -64,8 +65,8 @@ class Call:
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:
     """Return the skills that this caller may see."""
-    # Every caller with a key sees private skills; which of them it may call, its key
-    # says (4.3).
+    # Every caller with a key sees the private skills; its key decides which of them it
+    # may call (4.3).
     if call.principal is not None:
         return list(skills.values())
     return [
@@ -76,8 +77,10 @@ def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[Published
 
 
 def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSkill:
-    """Return the skill of the call's path, if this caller may see it: a private one is
-    absent, to the last byte.
+    """Return the skill of the call's path, if this caller may see it.
+
+    The answer for a private skill equals that for one that does not exist, to the last
+    byte.
 
     Raises:
         RefusedError: there is none for this caller.
@@ -104,8 +107,8 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
     if call.was_bad:
         raise refuse_login(descriptor)
     if call.principal is None:
-        # 4.4: the credentials that a descriptor asks for are required, also of callers
-        # of a skill that everyone may see.
+        # 4.4: the credentials that a descriptor asks for are required, even if everyone
+        # may see the skill.
         if (
             descriptor.access is not AccessPolicy.PUBLIC
             or descriptor.auth.type is not AuthType.NONE
@@ -136,7 +139,7 @@ def check_scope(is_allowed: bool, scope: str) -> None:
 
 
 def check_operator(call: Call, what: str) -> None:
-    """Refuse a caller who is not an operator; *what* is what only an operator may do.
+    """Refuse a caller who is not an operator; *what* names the action in the message.
 
     Raises:
         RefusedError: it is not.

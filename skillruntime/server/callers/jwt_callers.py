@@ -1,5 +1,5 @@
-"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a
-JWKS (extra ``oauth``).
+"""Identify callers by signed tokens: ``Authorization: Bearer`` with a JWT, checked
+against a JWKS (extra ``oauth``).
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from skillruntime.server.http.responses import refuse_for_now
 
 __all__ = ["JwtCallers", "keys_from"]
 
-# Asymmetric algorithms alone: a public key signs nothing.
+# Only asymmetric algorithms: with a symmetric one, the public key could sign tokens.
 _ALGORITHMS: Final = ["RS256", "PS256", "ES256", "ES384", "EdDSA"]
 _log = logging.getLogger("skillruntime.remote")
-_REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
-_AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
+_REFRESH_AFTER: Final = 60.0
+"""Seconds that must pass before keys that we have are fetched again."""
+_RETRY_AFTER: Final = 5.0
+"""Seconds that must pass before another attempt if there are no keys yet."""
 _LONGEST: Final = 8192
+"""Characters of a token; a longer one is not decoded."""
 # TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is,
 # before it verifies anything.
-_NOT_GOOD: Final = (JoseError, ValueError, TypeError)
+_INVALID_TOKEN: Final = (JoseError, ValueError, TypeError)
 
 
 class JwtCallers:
@@ -74,27 +77,26 @@ class JwtCallers:
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
-        """Return the caller whose token *request* carries; None where it carries no
-        JWT.
+        """Return the caller whose token *request* carries; None if it carries no JWT.
 
         Raises:
-            BadCredentialsError: the token is not good.
-            RefusedError: 503, for the issuer's keys cannot be had now.
+            BadCredentialsError: the token is invalid.
+            RefusedError: 503, because the issuer's keys are not available now.
         """
         token = bearer_token(request)
         # Another authenticator may know a bearer token that is not a JWT.
         if token is None or token.count(".") != 2:
             return None
-        # Decoding is work that anyone can ask for.
+        # Anyone can send a token, so decoding must stay cheap.
         if len(token) > _LONGEST:
             raise BadCredentialsError
         keys = await self._current(is_unknown=False)
         try:
             try:
                 claims = self._read(token, keys)
-            except InvalidKeyIdError:  # unknown here so far: the key may be new
+            except InvalidKeyIdError:  # the issuer may have a new key
                 claims = self._read(token, await self._current(is_unknown=True))
-        except _NOT_GOOD:
+        except _INVALID_TOKEN:
             raise BadCredentialsError from None
         scopes = _scopes(claims)
         if self._scope is not None and self._scope not in (scopes or ()):
@@ -107,15 +109,16 @@ class JwtCallers:
         return dict(decoded.claims)
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
-        """Return the issuer's keys, which are fetched again for an unknown key id.
+        """Return the issuer's keys; *is_unknown* says that a token names a key that is
+        not among them, so that they are fetched again.
 
         Raises:
-            RefusedError: there are none at the moment.
+            RefusedError: no keys are available at the moment.
         """
-        # Not for every forged token: a fetch waits until so much time has passed.
+        # Anyone can forge a token with an unknown key, so fetches are limited by time.
         passed = self._clock() - self._fetched_at
-        is_missing = self._keys is None and passed >= _AGAIN
-        is_outdated = is_unknown and passed >= _REFRESH
+        is_missing = self._keys is None and passed >= _RETRY_AFTER
+        is_outdated = is_unknown and passed >= _REFRESH_AFTER
         if is_missing or is_outdated:
             self._fetched_at = self._clock()
             try:
@@ -125,12 +128,14 @@ class JwtCallers:
             except (InvalidSkillError, JoseError, ValueError) as error:
                 _log.warning("the issuer's keys cannot be fetched: %s", error)
         if self._keys is None:
-            raise refuse_for_now(_AGAIN, "Tokens cannot be verified at the moment")
+            raise refuse_for_now(
+                _RETRY_AFTER, "Tokens cannot be verified at the moment"
+            )
         return self._keys
 
 
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the scopes that a token names; None where it says nothing of them.
+    """Return the scopes that a token names; None if it does not mention scopes.
 
     RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes
     a list there; Microsoft Entra writes the string and Okta a list in ``scp``. Any
@@ -157,7 +162,7 @@ def keys_from(
     The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
     """
 
-    # A host's operator names the address, so it may be of a private network.
+    # The operator of the host chose the address, so it may be in a private network.
     allowed = guard or AddressGuard(allow_all=True)
 
     async def fetch() -> Mapping[str, Any]:

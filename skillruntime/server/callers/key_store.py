@@ -33,8 +33,8 @@ _TABLE: Final = (
 
 
 class KeyFile:
-    """Knows callers by the keys of a file: an authenticator. The file is read again
-    when it has changed.
+    """An authenticator that recognizes callers by the keys of a file, which is read
+    again when it has changed.
 
     A file that has become unreadable changes nothing until it can be read again; one
     that is deleted revokes all keys.
@@ -55,7 +55,7 @@ class KeyFile:
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
         """Return the caller whose key *request* carries."""
-        # One system call for each request, in place of a watcher that could miss a
+        # One system call per request is simpler than a watcher, which could miss a
         # change.
         stamp = _stamp(self._path)
         if stamp != self._stamp:
@@ -71,7 +71,9 @@ class KeyFile:
 
 
 class DatabaseKeys:
-    """Knows callers by the keys in the PostgreSQL database *url*: an authenticator."""
+    """An authenticator that recognizes callers by the keys in the PostgreSQL database
+    *url*.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -95,12 +97,12 @@ class DatabaseKeys:
                 text = await anyio.to_thread.run_sync(
                     _read_keys, self._url, abandon_on_cancel=True
                 )
-            # Keys that were valid stay so while the database is away: running work can
-            # still be polled.
             except DatabaseAwayError:
+                # Valid keys stay valid while the database is away, so that clients can
+                # still poll running work.
                 continue
-            # Parsed only where it changed: a list of ten thousand keys is read every
-            # two seconds otherwise.
+            # Parse the text only if it changed: a list of ten thousand keys would
+            # otherwise be parsed every two seconds.
             if text != self._text:
                 ring = KeyRing.from_text(text)
                 self._text = text
@@ -118,7 +120,7 @@ def add_key(
     """Return a new API key for *caller*; only its hash is kept, in the file or
     PostgreSQL database *place*.
 
-    It is for the *skills* and *scopes* that are named, or for all.
+    The key allows the *skills* and *scopes* that are named, or all if none is named.
     """
     key = new_key()
     entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
@@ -143,8 +145,8 @@ def revoke_keys(place: Path | str, caller: str) -> int:
 
 
 def shared_secret(url: str) -> bytes:
-    """Return the secret of the servers that share the database *url*, created by the
-    first of them.
+    """Return the secret of the servers that share the database *url*; the first server
+    creates it.
     """
 
     def read_or_create(execute: Any) -> str:
@@ -161,8 +163,8 @@ def shared_secret(url: str) -> bytes:
 def _change_keys(
     place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> None:
-    """Replace the entries of the key file or database *place* by what *change* makes of
-    them.
+    """Replace the entries of the key file or database *place* with those that *change*
+    returns.
     """
     if isinstance(place, str):
         _change_in_database(place, change)
@@ -172,8 +174,8 @@ def _change_keys(
         text = place.read_text("utf-8")
     text = _changed(text, change)
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed over the old file: a reader sees the old list or the new one, never half
-    # of it.
+    # Rename the new file over the old one: a reader sees one list or the other, never
+    # a part.
     written = place.with_suffix(".new")
     descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -208,7 +210,7 @@ def _changed(
 
 
 def _with_database(url: str, operation: Callable[[Any], str]) -> str:
-    """Return what *operation* gives, in a transaction of its own."""
+    """Return what *operation* gives; it runs in a separate transaction."""
     check_url(url)
     import psycopg
 
@@ -219,7 +221,7 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
 
     try:
         with connect(url, _NAME) as connection, connection.transaction():
-            # Two at once must not both create the table, nor each write the list
+            # Two processes must not both create the table, nor each write the list
             # without the other's key.
             connection.execute("SELECT pg_advisory_xact_lock(7305001)")
             # A key may be made before the first server has started.
@@ -246,8 +248,8 @@ def _read(execute: Any, name: str, default: str) -> str:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when the file is replaced or written; None if it is not
-    there.
+    """Return values that change when the file is replaced or written; None if it does
+    not exist.
     """
     try:
         status = path.stat()

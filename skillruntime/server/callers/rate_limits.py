@@ -1,5 +1,5 @@
-"""How much one caller may ask for: a bucket of tokens each, filled by the monotonic
-clock.
+"""How many requests one caller may send: each caller has a bucket of tokens that the
+monotonic clock fills.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Limits:
     """What the server accepts. Rates are per caller, or per address for anonymous
     callers; sizes are bytes.
 
-    Each server counts rates by itself, so that several together accept so many times as
-    much; ``math.inf`` sets none.
+    Each server counts rates by itself, so three servers together accept three times as
+    much; ``math.inf`` sets no limit.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest
     run of any skill; ``output_bytes`` the longest output, as JSON.
@@ -67,7 +67,8 @@ class RateLimiter:
         if math.isinf(self._rate):
             return 0.0
         now = self._clock()
-        # Filled when it is looked at: no timer runs for callers that are gone.
+        # The bucket is filled when it is read, so no timer runs for callers that have
+        # left.
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)
         if level >= 1:
@@ -76,7 +77,7 @@ class RateLimiter:
         else:
             wait = (1 - level) / self._rate
             self._buckets[caller] = (level, now)
-        # Bounded, as an attacker can send from as many addresses as it has.
+        # The number of buckets is bounded, because an attacker may have many addresses.
         if len(self._buckets) > self._remembered:
             self._buckets.popitem(last=False)
         return wait

@@ -177,8 +177,8 @@ def read_cursor(cursor: str | None) -> tuple[float, str] | None:
     """Return the last execution of the page before: when it was created (seconds since
     the epoch), and its id.
 
-    Not an offset: executions that begin, or are deleted, between two pages would move
-    the second.
+    A cursor is not an offset: executions that begin, or are deleted, between two pages
+    would shift the second.
 
     >>> read_cursor("1742481000.5~exec-1")
     (1742481000.5, 'exec-1')
@@ -196,24 +196,25 @@ def read_cursor(cursor: str | None) -> tuple[float, str] | None:
 
 def to_json(value: Any) -> str:
     """Return *value* as it is stored."""
-    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses
-    # NUL in texts.
+    # Escaped to ASCII, because half of a surrogate pair has no UTF-8 form, and
+    # PostgreSQL refuses NUL in texts.
     return json.dumps(value, separators=(",", ":"))
 
 
 def is_expired(execution: Execution, now: float) -> bool:
-    """Whether the result of *execution* has expired at *now*."""
-    # An execution that has not ended has no such moment, and so never expires.
+    """Return whether the result of *execution* has expired at *now*."""
+    # An execution that has not ended has no expiry time, so it never expires.
     expires_at = execution.timestamps.expires_at
     return expires_at is not None and from_timestamp(expires_at) < now
 
 
-def again(ticket: Ticket, known: tuple[Ticket, Execution]) -> Submitted:
-    """Return what is *known* under the id of *ticket*.
+def answer_repeated(ticket: Ticket, known: tuple[Ticket, Execution]) -> Submitted:
+    """Return the *known* execution, whose id *ticket* repeats.
 
     Raises:
-        KeyReusedError: it is another request.
+        KeyReusedError: *ticket* is a different request.
     """
-    if known[0].fingerprint != ticket.fingerprint:
+    known_ticket, execution = known
+    if known_ticket.fingerprint != ticket.fingerprint:
         raise KeyReusedError
-    return Submitted(known[1], is_new=False)
+    return Submitted(execution, is_new=False)

@@ -60,7 +60,7 @@ class Live:
         self.on_change()
 
     def start(self) -> None:
-        """Record that it is running."""
+        """Record that the execution is running."""
         before = self.execution
         if before.status is ExecutionStatus.ACCEPTED:
             stamps = self._updated_now()
@@ -68,7 +68,7 @@ class Live:
             self.show(replace(before, status=status, timestamps=stamps))
 
     def report(self, progress: Progress) -> None:
-        """Record its progress."""
+        """Record the progress of the execution."""
         if not self.execution.is_final:
             self.start()
             stamps = self._updated_now()
@@ -79,26 +79,26 @@ class Live:
         return replace(stamps, updated_at=to_timestamp(self.now()))
 
     def cancel(self) -> None:
-        """Stop it, as its caller asked."""
+        """Stop the execution, because its caller asked for that."""
         self.is_cancelled = True
         self.scope.cancel()
 
     def give_up(self) -> None:
-        """Stop it because this process must not or cannot continue it."""
+        """Stop the execution, because this process must not or cannot continue it."""
         self.is_given_up = True
         self.scope.cancel()
 
     def end(self, outcome: Outcome, kept_for: float) -> Execution:
-        """Return it as it ends now, to be kept so many seconds."""
+        """Return the execution ended now, to be kept for *kept_for* seconds."""
         return ended_at(self.now(), self.ticket, self.execution, outcome, kept_for)
 
 
 def ended_at(
     now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float
 ) -> Execution:
-    """Return *execution* as it ends at *now*, to be kept so many seconds."""
+    """Return *execution* ended at *now*, to be kept for *kept_for* seconds."""
     created_at = execution.timestamps.created_at
-    # A clock may be set back; an end before the creation would be taken for a fault.
+    # A clock may be set back, but an execution must not end before its creation.
     now = max(now, from_timestamp(created_at))
     return outcome.of(
         ticket,
@@ -112,12 +112,14 @@ def ended_at(
 async def end_tasks(
     tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]
 ) -> None:
-    """Cancel *tasks*, wait for them, and *then* close what they used, in any case."""
+    """Cancel *tasks* and wait for them; call *then*, which closes what they used, in any
+    case.
+    """
     assert tasks is not None
     tasks.cancel_scope.cancel()
     try:
-        # Without the error that a host leaves with: it is not an error of the tasks,
-        # which would wrap it in a group.
+        # The host's own error is not passed: the task group would wrap it in a group as
+        # if it came from a task.
         await tasks.__aexit__(None, None, None)
     finally:
         with anyio.CancelScope(shield=True):
@@ -125,8 +127,8 @@ async def end_tasks(
 
 
 async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
-    """Run a live ticket to its end, inside its deadline; None if this process gave it
-    up.
+    """Run *live* to its end within its deadline, and return the outcome; None if this
+    process gave it up.
     """
     outcome: Outcome | None = None
     waited = live.now() - from_timestamp(live.execution.timestamps.created_at)
@@ -136,8 +138,8 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
         # before must not start at all.
         if not live.scope.cancel_called:
             live.start()
-            # The deadline is of the monotonic clock and in this process: a clock that
-            # is set ends nothing early.
+            # The deadline uses this process's monotonic clock, so that setting the clock
+            # ends nothing early.
             with anyio.move_on_after(live.ticket.timeout):
                 try:
                     outcome = await work(live.ticket, live.report)
@@ -153,8 +155,8 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
             metrics.observe_run(live.ticket.skill_id, waited, seconds)
     if outcome is not None:
         return outcome
-    # Another process must end what this one has given up, whatever the caller asked for
-    # meanwhile.
+    # If this process has given it up, another process must end it, even if the caller
+    # has cancelled it meanwhile.
     if live.is_cancelled and not live.is_given_up:
         return CANCELLED
     return None
@@ -163,8 +165,8 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
 async def send(
     ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics
 ) -> None:
-    """Send the message of an ended execution; one that no receiver accepts is given up
-    and counted.
+    """Send the message of an ended execution; count a message that the receiver does
+    not accept.
     """
     try:
         was_accepted = await notify(ticket, execution)

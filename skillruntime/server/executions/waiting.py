@@ -20,12 +20,12 @@ __all__ = ["Waiting"]
 # higher priorities.
 _AHEAD = {"high": 60.0, "low": -60.0}
 _Group = tuple[str | None, str | None]
-"""The skill and the caller, each where it has a limit."""
+"""The skill and the caller; None for one without a limit."""
 
 
 class Waiting:
-    """The queue of a server with so many places, and the places that are taken. Tasks
-    wait here and never begin.
+    """The queue of a server with *capacity* places, and the places that are taken.
+    Tasks wait here and never begin.
     """
 
     def __init__(self, capacity: int, terms: Terms) -> None:
@@ -35,8 +35,8 @@ class Waiting:
         self._skills: Counter[str] = Counter()
         self._callers: Counter[str] = Counter()
         self._tickets: dict[str, Ticket] = {}
-        # One queue for each group: a thousand of one caller who may begin none must not
-        # be read for each other caller.
+        # One queue for each group. In a single queue, a thousand tickets of a caller at
+        # its limit would be read again for every other caller.
         self._queues: dict[_Group, list[tuple[float, int, str]]] = {}
         self._number = itertools.count()
         self._calls: deque[tuple[float, str]] = deque()
@@ -56,8 +56,8 @@ class Waiting:
     def add(
         self, ticket: Ticket, created_at: float, *, waits_forever: bool = False
     ) -> None:
-        """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on
-        an earlier server.
+        """Append *ticket*, accepted at *created_at*. A ticket that began on an earlier
+        server *waits_forever*.
         """
         execution_id = ticket.execution_id
         self._tickets[execution_id] = ticket
@@ -67,21 +67,19 @@ class Waiting:
             return
         turn = created_at - _AHEAD.get(ticket.priority, 0.0)
         queue = self._queues.setdefault(self._group(ticket), [])
-        # The number decides between equal turns: the first to arrive is the first.
+        # The number decides between equal turns: the first to arrive goes first.
         heapq.heappush(queue, (turn, next(self._number), execution_id))
         if not waits_forever:
             expires_at = time.monotonic() + self._terms.max_wait
             self._calls.append((expires_at, execution_id))
 
     def remove(self, execution_id: str) -> None:
-        """Forget one that has ended; its entries in the queues are skipped when they
-        are met.
-        """
+        """Forget a ticket that has ended; its entries in the queues are skipped later."""
         self._tickets.pop(execution_id, None)
         self._trim()
 
     def take(self) -> Iterator[Ticket]:
-        """Yield the tickets that may begin now, each in a place of its own."""
+        """Yield the tickets that may begin now, and take a place for each."""
         while self.taken < self._capacity:
             group = self._next_group()
             if group is None:
@@ -95,7 +93,7 @@ class Waiting:
             yield ticket
 
     def give_back(self, execution_id: str) -> None:
-        """Free the place of one that was taken."""
+        """Free the place of a ticket that `take` gave."""
         ticket = self._taken.pop(execution_id)
         self._skills[ticket.skill_id] -= 1
         self._callers[ticket.owner] -= 1
@@ -124,7 +122,7 @@ class Waiting:
         return expired
 
     def next_expiry(self) -> float:
-        """Return in how many seconds the next one will have waited too long."""
+        """Return the seconds until the next ticket will have waited too long."""
         first = math.inf
         for waits in (self._calls, self._tasks):
             if waits:
@@ -132,7 +130,7 @@ class Waiting:
         return max(0.0, first)
 
     def _trim(self) -> None:
-        """Drop those that have begun or ended from the heads of the waiting times."""
+        """Drop tickets that have begun or ended from the front of both deques."""
         for waits in (self._calls, self._tasks):
             while waits and waits[0][1] not in self._tickets:
                 waits.popleft()
@@ -143,7 +141,7 @@ class Waiting:
         return skill, caller
 
     def _has_place(self, group: _Group) -> bool:
-        """Return whether the limits allow one more of *group* to run."""
+        """Return whether the limits allow one more ticket of *group* to run."""
         skill, caller = group
         if skill is not None and self._skills[skill] >= self._terms.per_skill[skill]:
             return False
@@ -152,8 +150,8 @@ class Waiting:
         return self._callers[caller] < self._terms.per_caller
 
     def _next_group(self) -> _Group | None:
-        """Return the group whose first ticket has the earliest turn, of those that have
-        a place.
+        """Return the group whose first ticket has the earliest turn, among the groups
+        that have a place.
         """
         best: _Group | None = None
         for group in list(self._queues):

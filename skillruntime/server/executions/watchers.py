@@ -43,8 +43,8 @@ class Watchers:
             changed.set()
 
     async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes
-        come as one.
+        """Yield its current state, then its state after every change, until it has
+        ended; changes in quick succession are yielded as one.
         """
         last: Execution | None = None
         self._numbers[execution_id] = self._numbers.get(execution_id, 0) + 1
@@ -52,15 +52,15 @@ class Watchers:
             while True:
                 changed = self._changed.setdefault(execution_id, anyio.Event())
                 try:
-                    found = await self._get(execution_id)
-                # The execution is not lost: read it again a little later.
+                    known = await self._get(execution_id)
                 except DatabaseAwayError:
+                    # The execution is not lost: read it again a little later.
                     with anyio.move_on_after(1.0):
                         await changed.wait()
                     continue
-                if found is None:
+                if known is None:
                     return
-                _, execution = found
+                _, execution = known
                 if execution != last:
                     last = execution
                     yield execution
@@ -75,20 +75,20 @@ class Watchers:
 
 
 class EndedExecutions:
-    """Executions that were seen to end here or read since: they never change again, and
-    polls need no database.
+    """Executions that ended here or were read after their end: they never change again,
+    so that polls need no database.
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
         self._bytes = 0
 
     def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an ended execution and its ticket, if they are remembered."""
-        found = self._found.get(execution_id)
-        if found is None:
+        entry = self._entries.get(execution_id)
+        if entry is None:
             return None
-        ticket, execution, _ = found
+        ticket, execution, _ = entry
         return ticket, execution
 
     def add(self, ticket: Ticket, execution: Execution) -> None:
@@ -96,15 +96,15 @@ class EndedExecutions:
         others.
         """
         size = len(str(execution.output)) if execution.has_output else 0
-        if size > _BYTES // 8 or ticket.execution_id in self._found:
+        if size > _BYTES // 8 or ticket.execution_id in self._entries:
             return
-        self._found[ticket.execution_id] = (ticket, execution, size)
+        self._entries[ticket.execution_id] = (ticket, execution, size)
         self._bytes += size
-        while len(self._found) > _MOST or self._bytes > _BYTES:
-            _, (_, _, removed) = self._found.popitem(last=False)
+        while len(self._entries) > _MOST or self._bytes > _BYTES:
+            _, (_, _, removed) = self._entries.popitem(last=False)
             self._bytes -= removed
 
     def clear(self) -> None:
-        """Forget all: some were deleted."""
-        self._found.clear()
+        """Forget all executions, because some were deleted."""
+        self._entries.clear()
         self._bytes = 0

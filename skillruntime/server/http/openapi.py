@@ -1,9 +1,9 @@
 """The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs
 and output.
 
-``openapi.json`` beside this file holds what does not depend on the skills: of each
-operation its name, what it is for, and the schema of what it answers with its statuses;
-those of an error have the schema ``Error``.
+``openapi.json`` beside this file holds the parts that do not depend on the skills. For
+each operation it has the name, the summary, and the schema and statuses of the answer;
+error statuses have the schema ``Error``.
 """
 
 from __future__ import annotations
@@ -34,31 +34,28 @@ def build_openapi(
     paths: dict[str, Any] = {}
     for address, facts in template["operations"].items():
         method, _, path = address.partition(" ")
-        paths.setdefault(path, _parameters("ExecutionId") if "{" in path else {})[
-            method
-        ] = _operation(*facts)
+        if path not in paths:
+            paths[path] = _parameters("ExecutionId") if "{" in path else {}
+        paths[path][method] = _operation(*facts)
     paths["/.well-known/skill-sharing"]["get"] |= _parameters("Tag")
     paths["/executions"]["get"] |= _parameters("Limit", "Cursor")
     paths["/executions/{execution_id}/complete"]["post"]["requestBody"] = _body(
         _reference("schemas", "End")
     )
-    if not any(each.extensions.webhooks for each in skills):
-        del (
-            paths["/webhook-secret"],
-            template["schemas"]["Context"]["properties"]["webhook"],
+    if not any(skill.extensions.webhooks for skill in skills):
+        del paths["/webhook-secret"]
+        del template["schemas"]["Context"]["properties"]["webhook"]
+    for skill in skills:
+        # The id is escaped, as a client must do it: braces would be a template (OpenAPI
+        # 3.1, 4.8.8), and a slash would lead to another path.
+        path = f"/skills/{escape_segment(skill.id)}"
+        description = _operation(
+            f"describe {skill.id}", skill.name, "Document 200 401 404 429"
         )
-    for each in skills:
-        # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1,
-        # 4.8.8), a slash another path.
-        path = f"/skills/{escape_segment(each.id)}"
-        paths[path] = {
-            "get": _operation(
-                f"describe {each.id}", each.name, "Document 200 401 404 429"
-            )
-        }
-        # One path for each skill, for OpenAPI has no way to make a body's schema depend
-        # on a path's parameter.
-        paths[f"{path}/invoke"] = {"post": _invocation(each)}
+        paths[path] = {"get": description}
+        # One path for each skill, because in OpenAPI the schema of a body cannot depend
+        # on a parameter of the path.
+        paths[f"{path}/invoke"] = {"post": _invocation(skill)}
     parts = {name: template[name] for name in ("parameters", "schemas")}
     info = {"title": provider.name, "version": PROTOCOL_VERSION}
     components = {**parts, "securitySchemes": _security_schemes(skills)}
@@ -69,9 +66,8 @@ def _operation(name: str, summary: str, answers: str) -> dict[str, Any]:
     answer, *statuses = answers.split()
     responses = {}
     for status in statuses:
-        schema = _reference(
-            "schemas", answer if status < "300" or status == "504" else "Error"
-        )
+        is_answer = status < "300" or status == "504"
+        schema = _reference("schemas", answer if is_answer else "Error")
         responses[status] = {"description": "", **_content(schema)}
     return {"operationId": name, "summary": summary, "responses": responses}
 
@@ -117,7 +113,9 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
 
 
 def _scheme_name(descriptor: SkillDescriptor) -> str:
-    """The name of a skill's security scheme: one for each header that keys go into."""
+    """Return the name of a skill's security scheme; there is one for each header that
+    carries keys.
+    """
     kind = descriptor.auth.type
     header = descriptor.auth.key_header
     if kind is AuthType.OAUTH2 or header == "X-API-Key":
@@ -126,8 +124,8 @@ def _scheme_name(descriptor: SkillDescriptor) -> str:
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema inside a larger document: its references lead to its own definitions
-    only where it is a resource.
+    """Return *schema* as a part of a larger document: with an ``$id``, so that its
+    references lead to its own definitions.
     """
     plain = {key: value for key, value in schema.items() if key != "$schema"}
     has_definitions = "$defs" in plain or "definitions" in plain
@@ -138,14 +136,14 @@ def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
     schemes: dict[str, Any] = {}
-    for each in descriptors:
-        # A scheme that no skill uses would make generated clients ask for it.
-        match each.auth.type:
+    for descriptor in descriptors:
+        # Only schemes that a skill uses: generated clients would ask for any other too.
+        match descriptor.auth.type:
             case AuthType.API_KEY | AuthType.CUSTOM:
-                schemes[_scheme_name(each)] = {
+                schemes[_scheme_name(descriptor)] = {
                     "type": "apiKey",
                     "in": "header",
-                    "name": each.auth.key_header,
+                    "name": descriptor.auth.key_header,
                 }
             case AuthType.OAUTH2:
                 schemes["oauth2"] = {"type": "http", "scheme": "bearer"}

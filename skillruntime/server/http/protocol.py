@@ -41,10 +41,10 @@ def head_too_large() -> ErrorDocument:
 def bounded_protocol(
     most_of_address: int, trusted_proxies: Iterable[str]
 ) -> type[BoundedProtocol]:
-    """Return the class of connections of which one address has so many, and
-    *trusted_proxies* have any number.
+    """Return a class of connections that allows each address at most
+    *most_of_address* of them, and *trusted_proxies* any number.
     """
-    networks = tuple(ip_network(each, strict=False) for each in trusted_proxies)
+    networks = tuple(ip_network(proxy, strict=False) for proxy in trusted_proxies)
 
     class Protocol(BoundedProtocol):
         pass
@@ -121,12 +121,14 @@ class BoundedProtocol(H11Protocol):
         self._refuse(status, MessageError.at("", "an HTTP/1.1 request").to_document())
 
     def _has_too_many(self) -> bool:
-        """Whether the address of this connection has more than its part of them."""
+        """Return whether the address of this connection has more connections than it
+        may.
+        """
         address = self.client[0] if self.client is not None else None
         others = (
-            each.client[0]  # type: ignore[union-attr]
-            for each in self.connections
-            if each.client is not None  # type: ignore[union-attr]
+            connection.client[0]  # type: ignore[union-attr]
+            for connection in self.connections
+            if connection.client is not None  # type: ignore[union-attr]
         )
         if (
             address is None

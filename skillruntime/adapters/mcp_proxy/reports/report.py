@@ -78,9 +78,9 @@ def read_report(lines: Iterable[str]) -> Report:
             entry = json.loads(line)
             event, tool = entry.get("event"), str(entry.get("tool", ""))
             errors = entry.get("errors", ())
-            found = _places(entry.get("repairs", ()), "rule")
+            places = _places(entry.get("repairs", ()), "rule")
             if event == "call":  # those of an output are texts
-                found |= _places(errors, "code")
+                places |= _places(errors, "code")
         except (ValueError, AttributeError, TypeError, RecursionError):
             # Another file, or a torn line.
             report.unreadable += 1
@@ -89,9 +89,9 @@ def read_report(lines: Iterable[str]) -> Report:
             report.schemas[tool] = entry["schema"]
         if isinstance(entry.get("sent"), dict):
             sent = tuple((name, str(kind)) for name, kind in entry["sent"].items())
-            report.refused[tool, _absent(found), sent] += 1
+            report.refused[tool, _absent(places), sent] += 1
         if event == "output":  # the call was counted when it was forwarded
-            report.places.update((tool, "(result)", str(each)) for each in errors)
+            report.places.update((tool, "(result)", str(error)) for error in errors)
         if event not in ("call", "converted"):
             continue
         outcome = str(entry.get("outcome", "converted"))
@@ -101,7 +101,7 @@ def read_report(lines: Iterable[str]) -> Report:
         # A client of the handshake era that sends no `clientInfo` has no name.
         client = str(entry.get("client") or "unnamed")
         report.clients.setdefault(client, Counter())[outcome] += 1
-        report.places.update((tool, path, rule) for path, rule in found)
+        report.places.update((tool, path, rule) for path, rule in places)
         if entry.get("reason"):
             report.reasons[str(entry["reason"])] += 1
     return report
@@ -109,17 +109,17 @@ def read_report(lines: Iterable[str]) -> Report:
 
 def _places(findings: Iterable[dict[str, Any]], key: str) -> set[tuple[str, str]]:
     """Return the path and the *key*, a rule or a code, of each repair or error."""
-    found = set()
-    for each in findings:
-        if key in each:
-            found.add((str(each.get("path", "")), str(each[key])))
-    return found
+    places = set()
+    for finding in findings:
+        if key in finding:
+            places.add((str(finding.get("path", "")), str(finding[key])))
+    return places
 
 
-def _absent(found: set[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the parameters that errors of a call say are missing."""
+def _absent(places: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the parameters that a call lacks, according to its errors."""
     names = []
-    for path, code in found:
+    for path, code in places:
         if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1:
             names.append(path[1:])
     return tuple(sorted(names))

@@ -1,8 +1,8 @@
-"""What a log says about a tool's schema: the changes after which models get it right
-more often.
+"""Suggest changes to a tool's schema that its log justifies: with them, models send
+valid calls more often.
 
-The law: after a change every call that was valid is valid, which `compare` proves of
-each before it is proposed.
+The law: a call that was valid stays valid. `compare` proves that of each change before
+it is suggested.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from skillruntime.errors import InvalidSkillError
 __all__ = ["Suggestion", "suggestions"]
 
 FEWEST = 3
-"""Calls, below which a mistake may be one model's on one day."""
+"""Fewer calls with a mistake may be those of one model on one day."""
 NEARLY_ALL = 0.9
-"""The share of the calls without a parameter that have another name, above which that
-is not by chance.
+"""Of the calls that lack a parameter, the share that must have the other name: below it,
+the other name may be chance.
 """
 Names = tuple[str, ...]
 _ADVICE = {rule.id: rule.advice for rule in RULES.values() if rule.advice is not None}
@@ -37,13 +37,13 @@ _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One change: ``alias``, ``enum``, ``default``, ``nullable`` or ``description``,
-    for which *calls* speak.
+    """One change that *calls* in a log justify: ``alias``, ``enum``, ``default``,
+    ``nullable`` or ``description``.
 
-    ``other-names`` changes nothing: it says what calls have in place of required
-    parameters, where that may mean two. *before* and *after* are contract documents:
-    the tool's schema as ``input``, and ``aliases``, which ``--tool-options`` and
-    `enforce` take too.
+    ``other-names`` changes nothing: it reports the names that calls have in place of
+    required parameters, where it is not clear which name means which parameter.
+    *before* and *after* are contract documents: the tool's schema as ``input``, and
+    ``aliases``, which ``--tool-options`` and `enforce` accept too.
     """
 
     kind: str
@@ -64,28 +64,30 @@ class Suggestion:
             return "{}", json.dumps(self.after["aliases"])
         schemas = [document["input"] for document in (self.before, self.after)]
         if self.kind == "default":
-            found = [{"required": each["required"]} for each in schemas]
+            parts = [{"required": schema["required"]} for schema in schemas]
         else:
-            found = [_node(each, parse_pointer(self.path)) or {} for each in schemas]
-        before, after = (json.dumps(each, ensure_ascii=False) for each in found)
+            keys = parse_pointer(self.path)
+            parts = [_node(schema, keys) or {} for schema in schemas]
+        before, after = (json.dumps(part, ensure_ascii=False) for part in parts)
         return before, after
 
 
 def suggestions(report: Report) -> list[Suggestion]:
-    """Return the changes that the log of *report* speaks for, those of most calls
+    """Return the changes that the log of *report* justifies, those with most calls
     first.
 
-    Only tools whose schema is in the log have any.
+    A tool whose schema is not in the log has none.
     """
-    found: list[Suggestion] = []
+    harmless: list[Suggestion] = []
     for tool, schema in report.schemas.items():
-        in_place = _in_place(report, tool, schema.get("properties", {}))
-        logged = _LoggedCalls(report, tool, schema, in_place)
+        replaced_names = _replaced_names(report, tool, schema.get("properties", {}))
+        logged = _LoggedCalls(report, tool, schema, replaced_names)
         for change in [*_renamed(logged), *_changes(logged)]:
             if change.calls >= FEWEST and _is_harmless(change):
-                found.append(change)
+                harmless.append(change)
     return sorted(
-        found, key=lambda each: (-each.calls, each.tool, each.path, each.kind)
+        harmless,
+        key=lambda change: (-change.calls, change.tool, change.path, change.kind),
     )
 
 
@@ -96,60 +98,72 @@ class _LoggedCalls:
     report: Report
     tool: str
     schema: dict[str, Any]
-    in_place: Counter[tuple[Names, Names]]
-    """The calls that lack parameters and have other names, by both."""
+    replaced_names: Counter[tuple[Names, Names]]
+    """The number of calls that lack required parameters and have unknown names, by the
+    parameters and the names.
+    """
 
 
 def _is_harmless(change: Suggestion) -> bool:
+    """Return whether *change* may be suggested: it changes something, and every call
+    that was valid stays valid.
+
+    ``other-names`` must change nothing.
+    """
     if change.before == change.after:
         return change.kind == "other-names"
     try:
         return compare(change.before, change.after).bump is not Bump.MAJOR
-    except InvalidSkillError:  # an alias that is a parameter itself, say
+    except InvalidSkillError:  # an alias that is itself a parameter, for example
         return False
 
 
-def _in_place(
+def _replaced_names(
     report: Report, tool: str, properties: dict[str, Any]
 ) -> Counter[tuple[Names, Names]]:
-    """Count the calls that lack required parameters and have other names, by both.
+    """Count the calls that lack required parameters and have unknown names, by the
+    parameters and the names.
 
-    At least as many of the names as are lacking have a type that one of the parameters
-    takes.
+    A call counts only if it has at least as many unknown names of a fitting type as it
+    lacks parameters. A type fits if one of the missing parameters accepts it.
     """
-    found: Counter[tuple[Names, Names]] = Counter()
+    replaced_names: Counter[tuple[Names, Names]] = Counter()
     for (called, missing, sent), calls in report.refused.items():
         if called == tool and missing:
             unknown = {name: kind for name, kind in sent if name not in properties}
-            taken = set()
+            accepted_kinds = set()
             for parameter in missing:
-                taken |= _kinds(properties.get(parameter))
-            if sum(kind in taken for kind in unknown.values()) >= len(missing):
-                found[missing, tuple(unknown)] += calls
-    return found
+                accepted_kinds |= _kinds(properties.get(parameter))
+            fitting = sum(kind in accepted_kinds for kind in unknown.values())
+            if fitting >= len(missing):
+                replaced_names[missing, tuple(unknown)] += calls
+    return replaced_names
 
 
 def _renamed(logged: _LoggedCalls) -> Iterator[Suggestion]:
-    """Yield an alias for each one name that stands in place of one parameter, and what
-    other names calls have.
+    """Yield a suggestion for each set of names that calls have in place of parameters:
+    an alias where one name clearly means one parameter, else ``other-names``.
     """
     before = {"input": logged.schema}
-    for (missing, names), calls in logged.in_place.items():
+    for (missing, names), calls in logged.replaced_names.items():
         reason = f"{calls} calls have {_quoted(names)} and lack {_quoted(missing)}"
         path = ""
         if len(missing) == 1:
             path = f"/{missing[0]}"
         kind, after = "other-names", before
-        if len(missing) == len(names) == 1 and _is_meant(logged, missing[0], names[0]):
-            kind, after = "alias", {**before, "aliases": {missing[0]: [names[0]]}}
+        if len(missing) == len(names) == 1:
+            if _means(logged, names[0], missing[0]):
+                kind, after = "alias", {**before, "aliases": {missing[0]: [names[0]]}}
         yield Suggestion(kind, logged.tool, path, calls, reason, before, after)
 
 
-def _is_meant(logged: _LoggedCalls, parameter: str, name: str) -> bool:
-    """Return whether *name* means *parameter* in the calls that lack it: it is like it,
-    or no other required one is there.
+def _means(logged: _LoggedCalls, name: str, parameter: str) -> bool:
+    """Return whether *name* means *parameter* in the calls that lack the parameter.
 
-    ``encoding`` beside a ``path`` is not the ``content`` that is lacking as well.
+    The two are alike, and no other property is like the name; or no property is like
+    it, *parameter* is the only required one, and nearly all calls that lack it have
+    one unknown name. ``encoding`` does not mean a missing ``content`` if ``path`` is
+    required too.
     """
     lacking = 0
     for (called, missing, sent), calls in logged.report.refused.items():
@@ -158,15 +172,15 @@ def _is_meant(logged: _LoggedCalls, parameter: str, name: str) -> bool:
         if parameter in missing:
             lacking += calls
         elif name in dict(sent):
-            return False  # it stands beside that parameter, or in place of another
+            return False  # a call has both, or lacks another parameter
     properties = logged.schema.get("properties", {})
-    like = [each for each in properties if _is_like(name, each)]
-    if like:
-        return like == [parameter]
+    similar = [other for other in properties if _is_like(name, other)]
+    if similar:
+        return similar == [parameter]
     if logged.schema.get("required") != [parameter]:
         return False
     renamed = 0
-    for (missing, names), calls in logged.in_place.items():
+    for (missing, names), calls in logged.replaced_names.items():
         if missing == (parameter,) and len(names) == 1:
             renamed += calls
     return renamed >= NEARLY_ALL * lacking
@@ -180,10 +194,9 @@ def _is_like(name: str, other: str) -> bool:
     """Return whether two names share a word (``file_path``, ``path``), or one shortens
     the other (``cmd``, ``command``).
     """
-    words, others = (
-        {word.lower() for word in _WORDS.findall(each)} for each in (name, other)
-    )
-    if words & others:
+    words = {word.lower() for word in _WORDS.findall(name)}
+    other_words = {word.lower() for word in _WORDS.findall(other)}
+    if words & other_words:
         return True
     short, long = sorted((name.lower(), other.lower()), key=len)
     letters = iter(long)
@@ -193,31 +206,31 @@ def _is_like(name: str, other: str) -> bool:
 def _kinds(schema: Any) -> set[str]:
     if not isinstance(schema, dict):
         return set()
-    kinds = schema.get("type", [])
-    found = {kinds} if isinstance(kinds, str) else set(kinds)
-    if "number" in found:
-        found.add("integer")
-    return found
+    declared = schema.get("type", [])
+    kinds = {declared} if isinstance(declared, str) else set(declared)
+    if "number" in kinds:
+        kinds.add("integer")
+    return kinds
 
 
 def _changes(logged: _LoggedCalls) -> Iterator[Suggestion]:
-    """Yield what the repairs and errors at each place speak for.
-
-    What is left out, what has another name and what has a wrong shape are different
-    things.
+    """Yield a suggestion for each place whose repairs and errors justify a schema
+    change.
     """
     schema = logged.schema
     places: dict[str, Counter[str]] = {}
     for (called, path, rule), calls in logged.report.places.items():
         if called == logged.tool and path:
-            # All items of an array are one place.
+            # The items of an array count as one place.
             place = re.sub(r"/\d+(?=/|$)", "/0", path)
             places.setdefault(place, Counter())[rule] += calls
     for path, rules in places.items():
         part = _node(schema, parse_pointer(path))
         if part is None:
             continue
-        for (missing, _), calls in logged.in_place.items():
+        for (missing, _), calls in logged.replaced_names.items():
+            # A call that sent another name in its place did not leave the parameter out
+            # (see `_renamed`).
             if path[1:] in missing:
                 rules["MISSING_REQUIRED_PARAM"] -= calls
         for kind, calls, reason, new in _proposals(part, rules):
@@ -243,8 +256,8 @@ def _changes(logged: _LoggedCalls) -> Iterator[Suggestion]:
 def _proposals(
     part: dict[str, Any], rules: Counter[str]
 ) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
-    """Yield the kind of each change, the calls that speak for it, what these do, and
-    what takes the place of *part*.
+    """Yield, for each change of *part* that *rules* justify: its kind, the number of
+    calls, what these calls do, and the schema that replaces *part*.
     """
     omitted = rules["MISSING_REQUIRED_PARAM"]
     nulls = rules[NULL_OPTIONAL] + rules[NULL_TEXT]
@@ -292,8 +305,8 @@ def _proposals(
 
 
 def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
-    """Return the schema of the parameter at *keys*, where properties and items alone
-    lead to it.
+    """Return the schema of the parameter at *keys*; ``None`` if it cannot be reached
+    through ``properties`` and ``items`` alone.
     """
     for key in keys:
         if not isinstance(schema, dict):
@@ -311,16 +324,19 @@ def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
 
 
 def _nullable(part: dict[str, Any]) -> dict[str, Any]:
-    text: dict[str, Any] = {
+    """Return *part* so that it accepts null too; its description and its default stay
+    outside the union.
+    """
+    annotations: dict[str, Any] = {
         key: part[key] for key in ("description", "default") if key in part
     }
-    inside = {key: value for key, value in part.items() if key not in text}
-    return {**text, "anyOf": [inside, {"type": "null"}]}
+    branch = {key: value for key, value in part.items() if key not in annotations}
+    return {**annotations, "anyOf": [branch, {"type": "null"}]}
 
 
 def _options(part: dict[str, Any]) -> list[str]:
-    """Return the strings that are all that *part* takes, where it does not say so as an
-    ``enum``.
+    """Return the only strings that *part* accepts, if it lists them as ``const``
+    branches instead of an ``enum``.
     """
     branches = part.get("anyOf", part.get("oneOf", []))
     constants = []

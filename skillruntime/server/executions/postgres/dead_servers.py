@@ -1,12 +1,12 @@
-"""Which servers are dead: each renews a lease on the database's clock, and looks for
-work of those who do not.
+"""Which servers are dead: each server renews a lease on the database's clock, and looks
+for the work of servers that do not renew theirs.
 
-It decides how soon the engine's recovery is asked for, never whether an execution
-begins twice: a server that is taken for dead by mistake loses its work to another one,
-which the engine's owner check and the mark of each beginning make safe. A server is
-dead when its lease has run out and has not been renewed for as long by our own
-monotonic clock: neither a clock that is set forward nor a database that was away makes
-a living server dead.
+This decides how soon the engine recovers work, never whether an execution begins twice.
+A server that is taken for dead by mistake loses its work to another one, which is safe
+because of the engine's owner check and the mark of each beginning. A server is dead
+when its lease has run out, and it has not been renewed for as long by our own monotonic
+clock. So a living server is not taken for dead when a clock is set forward or the
+database was away.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEAT = """INSERT INTO skillruntime.servers
     VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
     ON CONFLICT (name) DO UPDATE
     SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
-# Only servers that hold work: whether one without any is dead does not matter.
+# Only servers that hold work; it does not matter whether another one is dead.
 _SEEN = """SELECT work.executor_id, coalesce(servers.number, -1),
         coalesce(expires_at < clock_timestamp(), true)
     FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
@@ -50,8 +50,8 @@ class DeadServers:
     """Renews the lease of the server *name* in the database *url*, and calls *recover*
     with each server that is dead.
 
-    Each has a thread and a connection of its own, so that neither a busy event loop nor
-    a long recovery lets the lease run out. *lease* is in seconds.
+    The renewal and the recovery have a thread and a connection each, so that neither a
+    busy event loop nor a long recovery lets the lease run out. *lease* is in seconds.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class DeadServers:
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(
-                target=self._run, args=(each,), name=f"skillruntime-{kind}", daemon=True
+                target=self._run, args=(act,), name=f"skillruntime-{kind}", daemon=True
             )
-            for kind, each in (("lease", self._beat), ("dead", self._look))
+            for kind, act in (("lease", self._beat), ("dead", self._look))
         ]
 
     def start(self) -> None:
-        """Take the lease, and keep it.
+        """Take the lease, and start the threads that keep it and look at other servers.
 
         Raises:
             DatabaseAwayError: the database does not answer.
@@ -79,8 +79,8 @@ class DeadServers:
         with connect(
             self._url, f"skillruntime {self._name}", prompt=False
         ) as connection:
-            # One after the other: of two servers that create a table at once, one fails
-            # in spite of IF NOT EXISTS.
+            # Create the table under a lock: CREATE TABLE IF NOT EXISTS can fail if two
+            # servers run it at once.
             with connection.transaction():
                 connection.execute(
                     "SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))"
@@ -91,15 +91,15 @@ class DeadServers:
             thread.start()
 
     def stop(self, *, forgets: bool) -> None:
-        """End; *forgets* where nothing is left that another server would have to wait
-        for.
+        """Stop the threads. With *forgets* the lease is deleted: no work is left for
+        which another server must wait until the lease runs out.
         """
         self._stopping.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(timeout=5)
         if forgets:
-            # Otherwise the lease runs out by itself.
+            # If this fails, the lease runs out by itself.
             with (
                 suppress(DatabaseAwayError, psycopg.Error),
                 connect(self._url, self._name) as connection,
@@ -150,8 +150,8 @@ class Suspects:
     def observe(
         self, servers: Mapping[str, tuple[int, bool]], now: float | None = None
     ) -> list[str]:
-        """Return the servers that are dead; *servers* are the numbers of their
-        renewals, and whether they expired.
+        """Return the servers that are dead; *servers* maps each name to the number of
+        its renewals and whether its lease has expired.
 
         >>> suspects = Suspects(6.0)
         >>> suspects.observe({"a": (1, False)}, 0.0)
@@ -161,21 +161,26 @@ class Suspects:
         >>> suspects.observe({"a": (1, True)}, 6.0)
         ['a']
         """
-        now = time.monotonic() if now is None else now
-        before, self._seen = self._seen, {}
+        if now is None:
+            now = time.monotonic()
+        before = self._seen
+        self._seen = {}
         dead = []
         for name, (number, is_expired) in servers.items():
-            since = (
-                before[name][1] if name in before and before[name][0] == number else now
-            )
+            since = now
+            if name in before:
+                number_before, since_before = before[name]
+                if number_before == number:
+                    since = since_before
             self._seen[name] = (number, since)
-            # A server that has left has no lease, and nothing to wait for.
-            if is_expired and (number == -1 or now - since >= self._lease):
+            # A server that has left has no lease (-1), so there is no need to wait.
+            has_left = number == -1
+            if is_expired and (has_left or now - since >= self._lease):
                 dead.append(name)
         return dead
 
     def forget(self) -> None:
-        """Begin the observation again: while the database was away, no server could
-        renew its lease.
+        """Start the observation again, because no server could renew its lease while
+        the database was away.
         """
         self._seen = {}

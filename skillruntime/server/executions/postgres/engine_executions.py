@@ -1,11 +1,11 @@
-"""Executions of several servers, carried by DBOS on PostgreSQL: who runs what, what
-runs again, how much at once.
+"""Executions of several servers, carried by DBOS on PostgreSQL: which server runs an
+execution, which ones run again, and how many run at once.
 
-Law: accepted means committed. What must not run twice begins only in the dispatch that
-has written its mark, of which an execution has one for ever. A dispatch that finds
-another one's mark follows one that has begun, on this server or another one, and ends
-`EXECUTION_INTERRUPTED`. The engine discards the end of a dispatch that has lost its
-execution.
+Law: accepted means committed. An execution that must not run twice begins only in the
+dispatch that has written its mark; an execution never has more than one mark. A
+dispatch that finds the mark of another one knows that the other has begun, on this
+server or another, and ends the execution with `EXECUTION_INTERRUPTED`. The engine
+discards the end of a dispatch that has lost its execution.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from skillruntime.server.executions.executions import (
     Submitted,
     Terms,
     Work,
-    again,
+    answer_repeated,
     read_cursor,
 )
 from skillruntime.server.executions.live_execution import (
@@ -87,16 +87,20 @@ __all__ = ["EngineExecutions"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger("skillruntime.server")
-_SUBMIT: Final = (
-    0.9  # seconds until a submission that the database does not answer is refused
-)
-_ASK: Final = 5.0  # the same for what else a caller asks
-_RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what runs here
-_REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
-_SWEEP: Final = 5.0  # seconds, at most, between two looks at what waits too long
-_MISSED: Final = 10.0  # seconds in which what a server has taken begins there
-# seconds by which the database's clock and our monotonic one differ if one was set
+_SUBMIT: Final = 0.9
+"""Seconds until a submission that the database does not answer is refused."""
+_ASK: Final = 5.0
+"""The same for every other question of a caller."""
+_RUNNING_LOOK: Final = 5
+"""Every fifth query asks also for the executions that run here."""
+_REPORTS: Final = 1.0
+"""Seconds between two reports of progress that other servers see."""
+_SWEEP: Final = 5.0
+"""The most seconds between two searches for executions that wait too long."""
+_MISSED: Final = 10.0
+"""Seconds in which an execution that a server has taken begins there."""
 _CLOCK_JUMP: Final = 10.0
+"""If the database's clock moves this many seconds against ours, one was set."""
 _ERRORS: Final = (sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, psycopg.Error)
 
 
@@ -107,7 +111,8 @@ class EngineExecutions:
     Leaving it without `drain` leaves what runs as a killed process would. *notify* is
     awaited with every ended execution whose ticket has a webhook; after a crash it may
     be awaited again. *lease* is how many seconds a server may be silent before others
-    take up its work, *poll* how many pass between two looks at what other servers did.
+    take up its work; *poll* is the time in seconds between two queries for what other
+    servers did.
     """
 
     def __init__(
@@ -127,20 +132,20 @@ class EngineExecutions:
         self._terms = terms or Terms()
         self._poll = poll
         self._notify = notify
-        # Unlike any other start's: a process that comes back must not take the work of
-        # the one before for its own.
+        # Every start has another name: a restarted process must not regard the work of
+        # the process before it as its own.
         self._name = f"skillruntime-{secrets.token_hex(8)}"
         self._capacity = capacity
         self._queues = Queues(self._terms, capacity)
-        # Two pools: those who wait for answers must not wait behind the engine, which
-        # tries again for minutes.
+        # Two pools: callers must not wait behind the engine, which may retry for
+        # minutes.
         self._engine = create_engine(url, f"{self._name} engine", size=8, prompt=False)
         self._asked = create_engine(url, f"{self._name} callers", size=6, prompt=True)
         self._tables = EngineTables(self._asked, self._terms.kept_for)
         self._client = engine_instance.new_client(self._asked)
         self._dead = DeadServers(url, self._name, lease, self._recover)
         self._threads = ThreadPoolExecutor(6, "skillruntime-callers")
-        self._answered_at = 0.0  # when the database answered last
+        self._answered_at = 0.0  # when the database last answered
         self._live: dict[str, Live] = {}
         self._running: set[asyncio.Task[Any]] = set()
         self._ended = EndedExecutions()
@@ -149,20 +154,16 @@ class EngineExecutions:
         self._asked_for: dict[str, asyncio.Future[Stored | None]] = {}
         self._reading: asyncio.Task[None] | None = None
         self._marking = asyncio.Lock()
-        self._beginning: set[str] = (
-            set()
-        )  # what this server begins when it accepts it, until that has ended
-        self._queues_until = (
-            0.0  # until when what is accepted may have to wait behind others
-        )
-        self._unfinished: Counter[str] = (
-            Counter()
-        )  # of each caller, counted a moment ago or accepted here since
+        # Executions that this server began on accepting them and that have not ended.
+        self._beginning: set[str] = set()
+        # Until then a new execution may have to wait behind others.
+        self._queues_until = 0.0
+        # By caller: the last count of the database, and those accepted here since.
+        self._unfinished: Counter[str] = Counter()
         self._draining = anyio.Event()
-        self._clock = 0.0  # the database's time less our monotonic time
-        self._steady_since = (
-            time.monotonic()
-        )  # since when the database answers, and its clock was not set
+        self._clock = 0.0  # the database's time minus our monotonic time
+        # Since then the database has answered, and its clock was not set.
+        self._steady_since = time.monotonic()
         self._tasks: TaskGroup | None = None
         self.continued = 0
         """How many executions waited or ran when this server started."""
@@ -170,8 +171,8 @@ class EngineExecutions:
     async def __aenter__(self) -> EngineExecutions:
         self._set_clock(await self._ask(self._tables.now))
         try:
-            # On this thread: the engine runs workflows in the event loop of the thread
-            # that launches it.
+            # Launched on this thread, because the engine runs workflows in the event
+            # loop of the thread that launches it.
             engine_instance.launch(
                 self._engine, self._name, self._run, self._send_message
             )
@@ -202,7 +203,7 @@ class EngineExecutions:
             and most_unfinished is not None
             and await self._has_too_many(ticket.owner, most_unfinished)
         ):
-            # A key that was used before asks for nothing new.
+            # A request that repeats an idempotency key starts nothing new.
             known = await self.get(ticket.execution_id)
             if known is None:
                 raise TooManyError
@@ -229,7 +230,7 @@ class EngineExecutions:
             except dbos._error.DBOSWorkflowIDInUseError:
                 self._beginning.discard(ticket.execution_id)
                 known = await self.get(ticket.execution_id)
-                if known is None:  # it ended long ago and was just deleted
+                if known is None:  # it ended long ago, and was deleted just now
                     return await self.submit(ticket, most_unfinished=most_unfinished)
             except BaseException:
                 self._beginning.discard(ticket.execution_id)
@@ -239,7 +240,7 @@ class EngineExecutions:
                 if not begins_here:
                     self._queues.look(self._queues.of(ticket))
                 return Submitted(ticket.accepted(accepted_at), is_new=True)
-        return again(ticket, known)
+        return answer_repeated(ticket, known)
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -247,29 +248,32 @@ class EngineExecutions:
         if known is not None or not execution_id.isascii() or "\0" in execution_id:
             return known
         live = self._live.get(execution_id)
-        # What this server has lost, or another one has cancelled, is noticed by the
-        # next look. Where it was begun for the second time, it is shown as running from
-        # the first.
+        # The next query of `_follow` notices if this server has lost the execution, or
+        # another one has cancelled it. An execution that begins for the second time is
+        # shown as running since the first.
         if live is not None and (
             live.execution.status is ExecutionStatus.RUNNING
             or execution_id in self._beginning
         ):
             return live.ticket, live.execution
-        found = await self._find(execution_id)
-        if found is None:
+        stored = await self._find(execution_id)
+        if stored is None:
             return None
-        if found.execution.is_final:
-            self._ended.add(found.ticket, found.execution)
-        return found.ticket, found.execution
+        if stored.execution.is_final:
+            self._ended.add(stored.ticket, stored.execution)
+        return stored.ticket, stored.execution
 
     async def cancel(self, execution_id: str) -> Execution | None:
         """Stop it if it has not ended, and return its new state; its server stops the
         run a little later.
         """
-        found = await self.get(execution_id)
-        if found is None or found[1].is_final:
-            return None if found is None else found[1]
-        await self._announce(found[0])
+        known = await self.get(execution_id)
+        if known is None:
+            return None
+        ticket, execution = known
+        if execution.is_final:
+            return execution
+        await self._announce(ticket)
         await self._ask(partial(self._client.cancel_workflow, execution_id))
         return await self._seen(execution_id)
 
@@ -277,18 +281,19 @@ class EngineExecutions:
         """End a task from outside; of two who complete a task, or complete and cancel
         it, the first wins.
         """
-        found = await self.get(execution_id)
-        if (
-            found is None
-            or not found[0].is_task
-            or not await self._end_waiting(found, outcome)
+        known = await self.get(execution_id)
+        if known is None:
+            raise NotATaskError
+        ticket, execution = known
+        if not ticket.is_task or not await self._end_waiting(
+            ticket, execution, outcome
         ):
             raise NotATaskError
         return await self._seen(execution_id)
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes
-        come as one.
+        """Yield its current state, then its state after every change, until it has
+        ended; changes in quick succession are yielded as one.
         """
         return self._watchers.watch(execution_id)
 
@@ -331,10 +336,10 @@ class EngineExecutions:
 
     async def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run, on all servers."""
-        found = await self._ask(self._tables.unfinished)
+        by_caller = await self._ask(self._tables.unfinished)
         return {
-            "accepted": sum(each[0] for each in found.values()),
-            "running": sum(each[1] for each in found.values()),
+            "accepted": sum(waiting for waiting, _ in by_caller.values()),
+            "running": sum(running for _, running in by_caller.values()),
         }
 
     @property
@@ -345,8 +350,6 @@ class EngineExecutions:
     def now(self) -> float:
         """Return the database's time."""
         return time.monotonic() + self._clock
-
-    # The two workflows
 
     async def _run(
         self, document: dict[str, Any], accepted_at: float
@@ -362,7 +365,7 @@ class EngineExecutions:
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
-        # The task of the dispatch, which ends when the engine has recorded how the
+        # This is the task of the dispatch; it ends when the engine has recorded how the
         # workflow ended.
         task.add_done_callback(partial(self._recorded, live))
         has_mark = ticket.repeatable or await self._may_begin(ticket)
@@ -372,8 +375,8 @@ class EngineExecutions:
             else interrupted()
         )
         if outcome is None:
-            # Given up: another server has it, or will have it. Only this one knows that
-            # it has begun and must end it.
+            # It was given up: another server has it, or will have it. If it has begun
+            # and must not run twice, only this server knows that and must end it.
             if (
                 ticket.repeatable
                 or not self._draining.is_set()
@@ -389,8 +392,8 @@ class EngineExecutions:
         first.
         """
         mark = secrets.token_hex(8)
-        # One after the other: of sixteen marks in one commit, most skills would begin
-        # long after their mark.
+        # One mark per commit: with sixteen in one commit, most skills would begin long
+        # after their mark.
         async with self._marking:
             first = await self._insist(
                 lambda: self._ask(
@@ -402,22 +405,23 @@ class EngineExecutions:
         return first == mark
 
     async def _send_message(self, execution_id: str) -> None:
-        """Wait until the execution has ended, which was about to be recorded, and send
-        its message.
+        """Send the message of an execution once its end, which is about to be
+        recorded, is stored.
         """
-        found = None
-        while found is None or not found[1].is_final:
-            found = await self._insist(partial(self.get, execution_id))
-            if found is None:
+        while True:
+            known = await self._insist(partial(self.get, execution_id))
+            if known is None:
                 return
-            if not found[1].is_final:
-                await anyio.sleep(self._poll)
+            ticket, execution = known
+            if execution.is_final:
+                break
+            await anyio.sleep(self._poll)
         if self._notify is None:
             _log.warning(
                 "the webhook of %s was not sent: this server sends none", execution_id
             )
             return
-        await send(*found, self._notify, self._metrics)
+        await send(ticket, execution, self._notify, self._metrics)
 
     def _recorded(self, live: Live, task: asyncio.Task[Any]) -> None:
         """Note what the engine has recorded, which is another dispatch's end where this
@@ -487,16 +491,14 @@ class EngineExecutions:
         self._client.enqueue(options, execution_id)
         self._queues.look(MESSAGES)
 
-    # What other servers do
-
     async def _follow(self) -> None:
-        """Look at what is waited for or runs here, all in one query, and stop what this
-        server has lost.
+        """Read again and again, in one query, the states of the executions that are
+        waited for or run here, and stop those that this server has lost.
         """
         for number in itertools.count():
             await anyio.sleep(self._poll)
-            # What runs here is looked at less often: only a cancellation elsewhere, or
-            # a mistake, changes it.
+            # Executions that run here are read less often: only a cancellation on
+            # another server, or a mistake, changes them.
             ids = {*self._live} if number % _RUNNING_LOOK == 0 else set[str]()
             ids |= {*self._watchers.ids} - {*self._live}
             if not ids:
@@ -525,32 +527,31 @@ class EngineExecutions:
             self._watchers.signal(execution_id)
 
     async def _sweep(self) -> None:
-        """End what has waited too long, and count what callers have that has not
-        ended.
+        """End executions that have waited too long, and count the unfinished ones of
+        each caller.
         """
         pause = min(_SWEEP, self._terms.max_wait, self._terms.task_wait)
         while True:
             await anyio.sleep(pause)
             try:
                 steady = time.monotonic() - self._steady_since
-                # While no server ran, no place could become free: only time that this
-                # server has seen counts.
+                # No place can become free while no server runs, so only the time counts
+                # that this server has observed.
                 waits = [
                     most if steady >= most else None
                     for most in (self._terms.max_wait, self._terms.task_wait)
                 ]
-                for each in await self._ask(partial(self._tables.overdue, *waits)):
-                    outcome = waited_too_long(
-                        each.ticket, self._terms.wait_of(each.ticket)
-                    )
-                    await self._end_waiting((each.ticket, each.execution), outcome)
-                    self._watchers.signal(each.ticket.execution_id)
-                found = await self._ask(self._tables.unfinished)
+                for stored in await self._ask(partial(self._tables.overdue, *waits)):
+                    ticket = stored.ticket
+                    outcome = waited_too_long(ticket, self._terms.wait_of(ticket))
+                    await self._end_waiting(ticket, stored.execution, outcome)
+                    self._watchers.signal(ticket.execution_id)
+                by_caller = await self._ask(self._tables.unfinished)
                 if not self._draining.is_set():
-                    here = engine_instance.running()
+                    running = engine_instance.running()
                     await self._ask(
                         partial(
-                            self._tables.hand_back_missed, self._name, here, _MISSED
+                            self._tables.hand_back_missed, self._name, running, _MISSED
                         )
                     )
                     await self._ask(partial(self._queues.take_up, self._client))
@@ -558,53 +559,52 @@ class EngineExecutions:
                 self._steady_since = time.monotonic()
                 continue
             self._unfinished = Counter(
-                {owner: sum(numbers) for owner, numbers in found.items()}
+                {owner: sum(numbers) for owner, numbers in by_caller.items()}
             )
 
     async def _end_waiting(
-        self, found: tuple[Ticket, Execution], outcome: Outcome
+        self, ticket: Ticket, execution: Execution, outcome: Outcome
     ) -> bool:
-        """End what no server has begun; return whether this ended it."""
-        if found[1].is_final:
+        """End an execution that no server has begun; return whether this ended it."""
+        if execution.is_final:
             return False
-        await self._announce(found[0])
-        ended = self._end_of(found, outcome)
+        await self._announce(ticket)
+        ended = self._end_of(ticket, execution, outcome)
         return await self._ask(
             partial(self._tables.end_waiting, ended.execution_id, ended)
         )
 
     def _recover(self, executor: str) -> None:
-        """Take up what the dead server *executor* left: called in a thread, on one
-        server or on several at once.
+        """Take up the executions that the dead server *executor* left. It is called in
+        a thread, perhaps on several servers at once.
         """
-        # An execution that kills its server would otherwise take one server after the
-        # other down, for ever.
+        # End those that lost too many servers: an execution that kills its server would
+        # otherwise kill one server after the other.
         for stored in self._tables.orphans(executor, self._terms.most_losses):
             if stored.ticket.repeatable:
                 if stored.ticket.webhook is not None:
                     self._enqueue_message(stored.ticket.execution_id)
-                ended = self._end_of(
-                    (stored.ticket, stored.execution), held(stored.begun)
-                )
+                outcome = held(stored.begun)
+                ended = self._end_of(stored.ticket, stored.execution, outcome)
                 self._tables.end_orphan(stored.ticket.execution_id, ended, executor)
         DBOS._recover_pending_workflows([executor])
         self._metrics.takeovers.inc()
 
-    # Asking
-
     async def _has_too_many(self, owner: str, most: int) -> bool:
         if self._unfinished[column(owner)] >= most:
-            found = await self._ask(partial(self._tables.unfinished, owner))
+            by_caller = await self._ask(partial(self._tables.unfinished, owner))
             self._unfinished[column(owner)] = sum(
-                sum(numbers) for numbers in found.values()
+                sum(numbers) for numbers in by_caller.values()
             )
         return self._unfinished[column(owner)] >= most
 
     async def _ask(
         self, function: Callable[[], _T], *, within: float | None = None
     ) -> _T:
-        """Return what *function* gives, in a thread; it waits while the database
-        answers others.
+        """Call *function* in a thread and return its result.
+
+        The time limit *within* (seconds) begins again whenever the database answers
+        another question.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -613,16 +613,16 @@ class EngineExecutions:
         started = time.monotonic()
         call = self._threads.submit(function)
         answer = asyncio.wrap_future(call)
-        answer.add_done_callback(_retrieve)  # who has stopped waiting does not read it
+        answer.add_done_callback(_retrieve)  # a caller may have stopped waiting
         while not answer.done():
             await asyncio.wait({answer}, timeout=within)
-            # A database that answers others is busy, not away.
+            # A database that answers other questions is busy, not away.
             if (
                 not answer.done()
                 and time.monotonic() - max(started, self._answered_at) >= within
             ):
-                # What waits for a thread was certainly not written; what was sent may
-                # be committed a moment later.
+                # A call that still waits for a thread was certainly not written; one
+                # that was sent may be committed a moment later.
                 is_withdrawn = call.cancel()
                 raise DatabaseAwayError(
                     f"The database did not answer within {within:g} s",
@@ -636,7 +636,7 @@ class EngineExecutions:
         return result
 
     async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask until the database answers."""
+        """Repeat *ask* until the database answers."""
         while True:
             try:
                 return await ask()
@@ -644,8 +644,8 @@ class EngineExecutions:
                 await anyio.sleep(1.0)
 
     async def _find(self, execution_id: str) -> Stored | None:
-        """Return one execution as it is stored; all who ask while a query runs share
-        the next one.
+        """Return one execution as it is stored. Calls that arrive while a query runs
+        share the next query.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -654,7 +654,8 @@ class EngineExecutions:
             self._asked_for[execution_id] = asyncio.get_running_loop().create_future()
             self._asked_for[execution_id].add_done_callback(_retrieve)
         answer = self._asked_for[execution_id]
-        # In a task of its own: who stops waiting does not stop the others' query.
+        # The query has its own task, so that a caller that stops waiting does not cancel
+        # it for the others.
         self._reading = self._reading or asyncio.create_task(self._read_all())
         return await asyncio.shield(answer)
 
@@ -662,44 +663,44 @@ class EngineExecutions:
         while self._asked_for:
             asked, self._asked_for = self._asked_for, {}
             try:
-                found, now = await self._ask(partial(self._tables.find, list(asked)))
+                stored, now = await self._ask(partial(self._tables.find, list(asked)))
             except Exception as error:
                 for answer in asked.values():
                     answer.set_exception(error)
             else:
                 self._set_clock(now)
                 for execution_id, answer in asked.items():
-                    answer.set_result(found.get(execution_id))
+                    answer.set_result(stored.get(execution_id))
         self._reading = None
 
     async def _seen(self, execution_id: str) -> Execution:
-        """Return an execution as it is stored after a change that was made here."""
-        found = await self._find(execution_id)
-        if found is None:
+        """Return an execution as it is stored after a change by this server."""
+        stored = await self._find(execution_id)
+        if stored is None:
             raise DatabaseAwayError("The execution was deleted")
         live = self._live.get(execution_id)
-        if found.execution.is_final:
-            self._ended.add(found.ticket, found.execution)
-            self._metrics.count_end(found.execution)
+        if stored.execution.is_final:
+            self._ended.add(stored.ticket, stored.execution)
+            self._metrics.count_end(stored.execution)
             if live is not None:
                 live.cancel()
         self._watchers.signal(execution_id)
-        return found.execution
+        return stored.execution
 
-    def _end_of(self, found: tuple[Ticket, Execution], outcome: Outcome) -> Execution:
-        """Return *found* as it ends now."""
-        return ended_at(self.now(), *found, outcome, self._terms.kept_for)
+    def _end_of(
+        self, ticket: Ticket, execution: Execution, outcome: Outcome
+    ) -> Execution:
+        """Return *execution* ended now with *outcome*."""
+        return ended_at(self.now(), ticket, execution, outcome, self._terms.kept_for)
 
     def _set_clock(self, now: float) -> None:
         if abs(now - self.now()) > _CLOCK_JUMP:
             self._steady_since = time.monotonic()
         self._clock = now - time.monotonic()
 
-    # Opening and closing
-
     async def _give_up_all(self) -> None:
-        """Stop what runs here, and wait until the engine has recorded what has ended by
-        that.
+        """Stop all executions that run here, and wait until the engine has recorded
+        the ends of those that ended.
         """
         for live in list(self._live.values()):
             live.give_up()
@@ -709,12 +710,13 @@ class EngineExecutions:
 
     async def _give_up_and_close(self) -> None:
         await self._give_up_all()
-        # What is left after draining is begun by others at once: the lease goes, and
-        # the name never comes again.
+        # After draining, delete the lease, so that other servers begin at once what is
+        # left; this name is never used again.
         await self._close(forgets=self._draining.is_set())
 
     async def _close(self, *, forgets: bool) -> None:
-        # Workflows that wait for what another server records never end by themselves.
+        # Cancel the workflows, because those that wait for another server's record never
+        # end by themselves.
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

@@ -63,11 +63,11 @@ class _Json(dbos.Serializer):
 
 
 class Queues:
-    """The queues of a server: one for all skills, and one more for each skill whose
-    limit its host states.
+    """The queues of a server: one for all skills, and one more for each skill that the
+    host gives a limit.
 
-    A limit of each caller makes them partitioned, under names of their own: the engine
-    takes nothing from a partitioned queue that has no partition.
+    If callers have a limit, the queues are partitioned and have other names: the engine
+    takes nothing without a partition key from a partitioned queue.
     """
 
     def __init__(self, terms: Terms, capacity: int) -> None:
@@ -79,31 +79,31 @@ class Queues:
         """Return the name of the queue in which *ticket* waits."""
         if ticket.is_task:
             return TASKS
-        return self._name(
-            ticket.skill_id if ticket.skill_id in self._terms.per_skill else None
-        )
+        if ticket.skill_id in self._terms.per_skill:
+            return self._name(ticket.skill_id)
+        return self._name(None)
 
     def options(self, ticket: Ticket) -> dict[str, Any]:
-        """Return how *ticket* is enqueued: a lower number of a priority comes first,
-        always.
+        """Return the options with which *ticket* is enqueued; a lower priority number
+        always comes first.
         """
-        is_partitioned = self._terms.per_caller is not None and not ticket.is_task
-        partition = {"queue_partition_key": ticket.owner} if is_partitioned else {}
-        return {
+        options: dict[str, Any] = {
             "queue_name": self.of(ticket),
             "priority": _PRIORITIES.get(ticket.priority, 2),
-            **partition,
         }
+        if self._terms.per_caller is not None and not ticket.is_task:
+            options["queue_partition_key"] = ticket.owner
+        return options
 
     def has_limit(self, ticket: Ticket) -> bool:
-        """Whether *ticket* may have to wait although servers have places."""
+        """Return whether *ticket* may have to wait although servers have places."""
         return self.of(ticket) != _MAIN
 
     def start(self, client: DBOSClient) -> None:
-        """Take from the queues."""
-        # The engine's own looks, at fixed times and with their settings read again each
-        # time, cost an idle server most of its time; its schedules, delays and timeouts
-        # are not used.
+        """Start to take executions from the queues."""
+        # The engine's own polling runs at fixed times and reads its settings again each
+        # time, which costs an idle server most of its time. The engine's schedules,
+        # delays and timeouts are not used.
         stop_taking()
         _instance()._background_jobs_stop_event.set()
         client.register_queue(MESSAGES, worker_concurrency=_MESSAGES_AT_ONCE)
@@ -113,14 +113,13 @@ class Queues:
         self.take_up(client)
 
     def take_up(self, client: DBOSClient) -> None:
-        """Take from the queues of other servers too: one with other limits may have
-        left work in its own.
+        """Take executions from the queues of other servers too: a server with other
+        limits may have left work in its queues.
         """
         for queue in client.list_queues():
             if queue.name not in self._looks:
-                queue.database_backed_queue = (
-                    False  # its limits are not read again at each look
-                )
+                # Do not read the queue's limits again at each look.
+                queue.database_backed_queue = False
                 looks = self._looks[queue.name] = _Looks()
                 thread = threading.Thread(
                     target=dbos._queue.queue_worker_thread,
@@ -128,13 +127,13 @@ class Queues:
                     name=queue.name,
                     daemon=True,
                 )
-                # The engine ends what it finds here with its own threads.
+                # The engine ends the threads in this list together with its own.
                 _instance().background_thread_stop_events.append(looks)
                 _instance()._background_threads.append(thread)
                 thread.start()
 
     def look(self, queue: str) -> None:
-        """Take from *queue* now."""
+        """Look into *queue* now."""
         if queue in self._looks:
             self._looks[queue].due.set()
 
@@ -172,8 +171,8 @@ class _Looks(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a look is due."""
-        # Not the timeout: after a conflict of two servers, the engine makes it up to
-        # two minutes.
+        # *timeout* is ignored: after a conflict of two servers, the engine raises it to
+        # as much as two minutes.
         if self.due.wait(POLL) and not self.is_set():
             super().wait(_GATHER)  # it ends at once when it is asked to
         self.due.clear()
@@ -186,8 +185,8 @@ def launch(
     run: Callable[[dict[str, Any], float], Awaitable[dict[str, Any]]],
     send: Callable[[str], Awaitable[None]],
 ) -> None:
-    """Launch the engine of this process on the running event loop, under a name like no
-    other's.
+    """Launch the engine of this process on the running event loop; *executor* is a name
+    that no other server has.
 
     *run* is the workflow of one execution, *send* that of its webhook.
 
@@ -205,23 +204,23 @@ def launch(
         config={
             "name": SCHEMA,
             "dbos_system_schema": SCHEMA,
-            # Not to be connected to: the engine asks for a URL beside its pool of
-            # connections.
+            # Never connected to, because the engine uses the pool of connections; but
+            # it requires a URL.
             "system_database_url": "postgresql://pool/skillruntime",
             "system_database_engine": engine,
             "serializer": _Json(),
-            # The default, "local", would make a start begin again what its neighbour
-            # runs.
+            # With the default, "local", a server that starts would begin again what
+            # other servers run.
             "executor_id": executor,
-            # The default changes with the code: a rolling deploy would strand what
-            # older servers accepted.
+            # The default changes with the code, so that after a rolling deployment
+            # nothing would run what older servers accepted.
             "application_version": _VERSION,
             "use_listen_notify": False,
             "log_level": "CRITICAL",
         }
     )
 
-    # Without a limit of the engine's own, which ends in a state of its own.
+    # Do not use the engine's own limit: it ends the workflow in a separate status.
     @DBOS.workflow(name=RUN, max_recovery_attempts=None)
     async def run_execution(
         ticket: dict[str, Any], accepted_at: float
@@ -236,8 +235,8 @@ def launch(
 
 
 def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
-    """Return what accepts and cancels for callers: it raises within seconds while the
-    database is away.
+    """Return a client that accepts and cancels executions; it raises within seconds
+    while the database is away.
     """
     return DBOSClient(
         system_database_engine=engine,
@@ -250,18 +249,16 @@ def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
 
 
 def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> None:
-    """Accept a workflow that is not in the database, and begin it here: called in a
-    thread.
+    """Accept a workflow that is not in the database, and begin it here. It is called in
+    a thread.
 
-    What is written is what the engine writes when it takes something from a queue: it
-    costs half of doing both.
+    It writes the row that the engine writes when it takes a workflow from a queue, which
+    costs half as much as enqueueing and taking.
     """
     _, status = client._build_enqueue_status(options, *arguments)
-    status["status"], status["executor_id"], status["app_version"] = (
-        "PENDING",
-        executor,
-        _VERSION,
-    )
+    status["status"] = "PENDING"
+    status["executor_id"] = executor
+    status["app_version"] = _VERSION
     status["recovery_attempts"] = 1
     owner = secrets.token_hex(16)
     client._sys_db.init_workflow(
@@ -271,7 +268,7 @@ def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> N
 
 
 def stop_taking() -> None:
-    """Take nothing more from the queues; what runs goes on."""
+    """Stop taking executions from the queues; those that run continue."""
     for event in _instance().background_thread_stop_events:
         event.set()
 
@@ -279,7 +276,7 @@ def stop_taking() -> None:
 def shut_down() -> None:
     """End the engine; another one may be launched."""
     DBOS.destroy(destroy_registry=True)
-    # The engine has made its own threads those of the loop, and has ended them.
+    # The engine had made its own thread pool the loop's executor, and has ended it.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 

@@ -1,9 +1,9 @@
-"""What this library reads and changes in the tables of DBOS 3.4, where its interface
-has nothing for it.
+"""The statements that read and change the tables of DBOS 3.4 where its interface offers
+nothing.
 
-Times in these tables are milliseconds of the database's clock. What ends here has never
-begun, or belongs to a server that is dead, so that it never meets an end that the
-engine writes.
+Times in these tables are milliseconds of the database's clock. An execution that is
+ended here has never begun or belongs to a dead server, so the engine never writes
+another end for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ database has another one.
 RUN: Final = "skillruntime.run"
 """The workflow that runs one execution."""
 TASKS: Final = "skillruntime-tasks"
-"""The queue of tasks, from which no server takes: a person completes them."""
+"""The queue of tasks. No server takes from it, because a person completes them."""
 
 _NOW: Final = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
 _ROWS: Final = (
@@ -71,8 +71,8 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class EngineTables:
-    """The statements; *engine* is asked, and what was cancelled is kept *kept_for*
-    seconds.
+    """The statements, which run on *engine*; a cancelled execution is kept for
+    *kept_for* seconds.
     """
 
     engine: sqlalchemy.Engine
@@ -90,12 +90,12 @@ class EngineTables:
             f"NULL, NULL, NULL, {_NOW}",
             ids=list(ids),
         )
-        found = {row[0]: self._to_stored(row) for row in rows if row[0] is not None}
-        return found, rows[-1][-1] / 1000
+        by_id = {row[0]: self._to_stored(row) for row in rows if row[0] is not None}
+        return by_id, rows[-1][-1] / 1000
 
     def states(self, ids: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], float]:
-        """Return what changes of each of these, its status and its executor first; and
-        the time in seconds.
+        """Return the columns of these executions that change, status and executor
+        first; and the time in seconds.
         """
         rows = self._ask(
             "SELECT workflow_uuid, status, coalesce(executor_id, ''), "
@@ -104,9 +104,8 @@ class EngineTables:
             f"SELECT NULL, NULL, NULL, NULL, NULL, {_NOW}",
             ids=list(ids),
         )
-        return {row[0]: tuple(row[1:5]) for row in rows if row[0] is not None}, rows[
-            -1
-        ][-1] / 1000
+        by_id = {row[0]: tuple(row[1:5]) for row in rows if row[0] is not None}
+        return by_id, rows[-1][-1] / 1000
 
     def page(
         self, owner: str | None, after: tuple[float, str] | None, limit: int
@@ -147,8 +146,8 @@ class EngineTables:
         )
 
     def unfinished(self, owner: str | None = None) -> dict[str, tuple[int, int]]:
-        """Return how many executions wait and how many run, by caller; of *owner*,
-        where it is not None.
+        """Return how many executions wait and how many run, by caller; only those of
+        *owner* if it is not None.
         """
         condition = "" if owner is None else "AND authenticated_user = :owner"
         rows = self._ask(
@@ -161,24 +160,25 @@ class EngineTables:
         return {row[0]: (row[1], row[2]) for row in rows}
 
     def overdue(self, max_wait: float | None, task_wait: float | None) -> list[Stored]:
-        """Return what has waited longer than these seconds to be begun, or completed;
-        None of them waits forever.
+        """Return the executions that have waited longer than *max_wait* seconds to
+        begin, and the tasks that have waited longer than *task_wait* to be completed;
+        None means without a limit.
         """
-        found = []
+        overdue = []
         for most, sign in ((max_wait, "<>"), (task_wait, "=")):
             if most is not None:
-                found += self._select(
+                overdue += self._select(
                     "s.status = 'ENQUEUED' AND s.recovery_attempts = 0 AND "
                     f"s.queue_name {sign} :tasks AND s.created_at <= {_NOW} - :most "
                     "LIMIT 500",
                     tasks=TASKS,
                     most=round(most * 1000),
                 )
-        return found
+        return overdue
 
     def mark(self, executor: str, execution_id: str, mark: str) -> str | None:
-        """Write the *mark* of an execution, and return its first one; None where
-        *executor* does not run it.
+        """Write *mark* unless the execution has a mark, and return the mark that it
+        has then; None if *executor* does not run it.
         """
         rows = self._ask(
             f"INSERT INTO {SCHEMA}.operation_outputs AS begun "
@@ -196,13 +196,15 @@ class EngineTables:
         return json.loads(rows[0][0]) if rows else None
 
     def end_waiting(self, execution_id: str, ended: Execution) -> bool:
-        """End what no server has begun; return whether this ended it."""
+        """End an execution that no server has begun; return whether this ended it."""
         return self._end(
             execution_id, ended, "status = 'ENQUEUED' AND recovery_attempts = 0"
         )
 
     def end_orphan(self, execution_id: str, ended: Execution, executor: str) -> bool:
-        """End what the dead server *executor* ran; return whether this ended it."""
+        """End an execution that the dead server *executor* ran; return whether this
+        ended it.
+        """
         return self._end(
             execution_id,
             ended,
@@ -211,8 +213,8 @@ class EngineTables:
         )
 
     def orphans(self, executor: str, begun: int) -> list[Stored]:
-        """Return what the server *executor* runs and servers have begun so often, or
-        more often.
+        """Return the executions of the server *executor* that have been begun at least
+        *begun* times.
         """
         condition = (
             "s.status = 'PENDING' AND s.executor_id = :executor AND "
@@ -223,8 +225,8 @@ class EngineTables:
     def hand_back_missed(
         self, executor: str, running: Collection[str], seconds: float
     ) -> None:
-        """Queue what *executor* took so long ago and does not run: the answer of the
-        database to it was lost.
+        """Queue the executions that *executor* took more than *seconds* ago and does
+        not run, because the database's answer to it was lost.
         """
         self._change(
             f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = "
@@ -258,9 +260,9 @@ class EngineTables:
             AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
         others = ("workflow_input", "workflow_output", "operation_outputs")
         deleted = ", ".join(
-            f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN "
+            f"of_{table} AS (DELETE FROM {SCHEMA}.{table} WHERE workflow_uuid IN "
             "(SELECT * FROM old))"
-            for each in others
+            for table in others
         )
         return self._change(
             f"WITH old AS MATERIALIZED ({ids}), {deleted} DELETE FROM "
@@ -316,15 +318,15 @@ class EngineTables:
                 ticket, Execution.from_dict(json.loads(output)), created_at, begun
             )
         if status in _ENDED:
-            # The engine has a state of its own for these, and no document.
+            # The engine stores only a status for these, and no document.
             outcome = CANCELLED if status == "CANCELLED" else broken()
             ended_at = max(updated_at / 1000, accepted_at)
             execution = outcome.of(
                 ticket, created_at=created, now=ended_at, kept_for=self.kept_for
             )
             return Stored(ticket, execution, created_at, begun)
-        # What waits for its second start was shown as running, and is never shown as
-        # accepted again.
+        # An execution that waits for its second start was already shown as running, so
+        # it is not shown as accepted again.
         shown = ExecutionStatus.RUNNING if begun else ExecutionStatus.ACCEPTED
         stamps = Timestamps(created, to_timestamp(max(updated_at / 1000, accepted_at)))
         progress = _to_progress(attributes)
@@ -340,9 +342,7 @@ class EngineTables:
 
 
 def _to_progress(attributes: Mapping[str, Any] | None) -> Progress | None:
-    far = (attributes or {}).get("progress")
-    return (
-        Progress(far["done"], far.get("total"), far.get("message"))
-        if far is not None
-        else None
-    )
+    document = (attributes or {}).get("progress")
+    if document is None:
+        return None
+    return Progress(document["done"], document.get("total"), document.get("message"))

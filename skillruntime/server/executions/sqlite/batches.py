@@ -31,7 +31,8 @@ _MOST: Final = 100
 @dataclass(slots=True, eq=False)
 class _Write:
     operation: Operation
-    on_done: Callable[[Any], None] | None
+    on_commit: Callable[[Any], None] | None
+    on_failure: Callable[[], None] | None
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Any = None
 
@@ -44,8 +45,8 @@ class Batches:
         # None ends the thread that writes.
         self._waiting: SimpleQueue[_Write | None] = SimpleQueue()
         self._has_ended = False
-        # Of its own: synchronous skills may hold every thread of the event loop's
-        # limiter.
+        # Separate from the event loop's limiter, whose threads may all be held by
+        # synchronous skills.
         self._threads = anyio.CapacityLimiter(4)
 
     async def run(self) -> None:
@@ -62,18 +63,23 @@ class Batches:
                 self._refuse_rest()
 
     async def write(
-        self, operation: Operation, *, on_done: Callable[[Any], None] | None = None
+        self,
+        operation: Operation,
+        *,
+        on_commit: Callable[[Any], None] | None = None,
+        on_failure: Callable[[], None] | None = None,
     ) -> Any:
-        """Return the result of *operation* once it is committed, or known not to be.
+        """Return the result of *operation* once it is committed.
 
-        *on_done* is called with the same, an error too, and also if we are cancelled.
+        *on_commit* is called with that result, or *on_failure* if there was an error;
+        one of them is called even if the caller is cancelled.
 
         Raises:
             DatabaseAwayError: it is not committed.
         """
-        write = _Write(operation, on_done)
+        write = _Write(operation, on_commit, on_failure)
         self._waiting.put(write)
-        if self._has_ended:  # the server is ending, or what wrote for it has failed
+        if self._has_ended:  # the server is ending, or the writing thread has failed
             self._refuse_rest()
         await write.done.wait()
         if isinstance(write.result, Exception):
@@ -81,8 +87,8 @@ class Batches:
         return write.result
 
     async def insist(self, operation: Operation) -> Any:
-        """Write until the database accepts it: the outcome of a run is known nowhere
-        else.
+        """Repeat *operation* until the database accepts it: the outcome of a run is
+        known nowhere else.
         """
         for attempt in itertools.count():
             try:
@@ -118,13 +124,12 @@ class Batches:
         finally:
             self._waiting.put(None)
 
-    # In the thread that writes
-
     def _write_all(self) -> None:
+        """Commit one batch after the other, in the thread that writes."""
         is_over = False
         while not is_over:
-            # What arrived while the last commit ran shares the next one: the busier,
-            # the fewer syncs of the disk.
+            # Operations that arrived during the last commit share the next one, so that
+            # a busy server syncs the disk less often.
             taken = [self._waiting.get()]
             while len(taken) < _MOST:
                 try:
@@ -141,8 +146,8 @@ class Batches:
         try:
             results = self._database.transact([write.operation for write in batch])
         except Exception as error:
-            # An unexpected error must not end the server. Whether it came before or
-            # after the commit is not known.
+            # An unexpected error must not end the server. We do not know whether it
+            # came before or after the commit.
             _log.exception("a transaction failed with an unexpected exception")
             message = f"The database failed: {type(error).__name__}"
             results = [DatabaseAwayError(message, is_unknown=True)] * len(batch)
@@ -152,6 +157,9 @@ class Batches:
 def _deliver(batch: list[_Write], results: list[Any]) -> None:
     for write, result in zip(batch, results, strict=True):
         write.result = result
-        if write.on_done is not None:
-            write.on_done(result)
+        if isinstance(result, Exception):
+            if write.on_failure is not None:
+                write.on_failure()
+        elif write.on_commit is not None:
+            write.on_commit(result)
         write.done.set()

@@ -31,7 +31,7 @@ from skillruntime.server.executions.executions import (
     Submitted,
     Terms,
     Work,
-    again,
+    answer_repeated,
     read_cursor,
 )
 from skillruntime.server.executions.live_execution import Live, end_tasks, perform, send
@@ -86,7 +86,7 @@ class SqliteExecutions:
         self._live: dict[str, Live] = {}  # all that have not ended
         self._ended = EndedExecutions()
         self._watchers = Watchers(self.get)
-        # Of each caller, with those that are being accepted.
+        # By caller, including those that are being accepted.
         self._unfinished: Counter[str] = Counter()
         self._arriving = 0  # submissions that are being committed
         self._look = anyio.Event()
@@ -124,12 +124,12 @@ class SqliteExecutions:
         unfinished = self._unfinished[ticket.owner]
         is_full = most_unfinished is not None and unfinished >= most_unfinished
         if known is None and is_full:
-            # The same request under the same key asks for nothing new.
+            # A request that repeats an idempotency key starts nothing new.
             known = await self._read(ticket.execution_id)
             if known is None:
                 raise TooManyError
         if known is not None:
-            return again(ticket, known)
+            return answer_repeated(ticket, known)
         # A skill that may run twice needs no mark before it begins, so that its
         # beginning can be in the same commit.
         begins = (
@@ -140,25 +140,29 @@ class SqliteExecutions:
         self._unfinished[ticket.owner] += 1
         self._arriving += 1
 
-        def done(result: Any) -> None:
-            """Queue the execution, also where its caller has stopped waiting for the
-            answer. *result* is a row and whether it is new, or an error.
-            """
+        # Called even if the caller no longer waits for the answer.
+        def queue_if_new(result: tuple[Row, bool]) -> None:
             self._arriving -= 1
-            if isinstance(result, tuple) and result[1]:
-                self._add(result[0])
+            inserted, is_inserted = result
+            if is_inserted:
+                self._add(inserted)
                 self._begin()
             else:
                 self._unfinished[ticket.owner] -= 1
 
+        def forget() -> None:
+            self._arriving -= 1
+            self._unfinished[ticket.owner] -= 1
+
         row, is_new = await self._batches.write(
             partial(table.insert, ticket=ticket, now=self.now(), begins=begins),
-            on_done=done,
+            on_commit=queue_if_new,
+            on_failure=forget,
         )
         if is_new:
             return Submitted(row.execution, is_new=True)
         remembered = self._remembered(ticket.execution_id)
-        return again(ticket, remembered or (row.ticket, row.execution))
+        return answer_repeated(ticket, remembered or (row.ticket, row.execution))
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -168,10 +172,10 @@ class SqliteExecutions:
         """Stop it if it has not ended, and return its new state."""
         live = self._live.get(execution_id)
         if live is None:
-            found = await self.get(execution_id)
-            if found is None:
+            ended = await self.get(execution_id)
+            if ended is None:
                 return None
-            _, execution = found
+            _, execution = ended
             return execution
         if execution_id in self._waiting:
             self._end_waiting(live, CANCELLED)
@@ -197,8 +201,8 @@ class SqliteExecutions:
         return ended
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes
-        come as one.
+        """Yield its current state, then its state after every change, until it has
+        ended; changes in quick succession are yielded as one.
         """
         return self._watchers.watch(execution_id)
 
@@ -214,7 +218,7 @@ class SqliteExecutions:
         )
         executions = []
         for row in rows:
-            # What runs here may have changed since the row was written.
+            # An execution that runs here may have changed since the row was written.
             live = self._live.get(row.ticket.execution_id)
             executions.append(row.execution if live is None else live.execution)
         return Page(tuple(executions), tuple(row.ticket for row in rows), more)
@@ -231,7 +235,7 @@ class SqliteExecutions:
         )
 
     async def delete(self, *, ended_before: float) -> int:
-        """Forget the executions that ended before this moment."""
+        """Delete the executions that ended before this moment; return how many."""
         operation = partial(table.delete, ended_before=ended_before)
         total = 0
         while True:
@@ -243,8 +247,8 @@ class SqliteExecutions:
         return total
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing more, wait *seconds* for what runs, then leave what may run
-        twice and end the rest.
+        """Stop starting work, wait *seconds* for what runs, then leave what may run
+        twice to the next server, and end the rest.
         """
         self._is_draining = True
         with anyio.move_on_after(seconds):
@@ -265,11 +269,9 @@ class SqliteExecutions:
         """Return the time."""
         return time.time()
 
-    # What an earlier process left
-
     def _open(self) -> tuple[Sequence[Row], Sequence[Row]]:
         """Lock and open the database; return the executions that have not ended, and
-        those that have ended and whose messages were not sent.
+        the ended ones whose messages were not sent.
         """
         self._database.open()
         try:
@@ -285,14 +287,14 @@ class SqliteExecutions:
             raise
 
     def _count_losses(self, execute: Any) -> None:
-        # The lock of the file proves that the process which began them is dead.
+        # We hold the lock of the file, so the process that began them is dead.
         for row in table.unfinished(execute):
             if row.began_at is not None:
                 table.change_losses(execute, row.ticket.execution_id, 1)
 
     def _take_up(self, rows: Sequence[Row]) -> None:
-        """Queue the executions that an earlier server left; end those that may have had
-        their effect, and those during which too many servers died.
+        """Queue the executions that an earlier server left unfinished. End those that
+        may have had their effect, and those during which too many servers died.
         """
         if any(row.began_at is not None for row in rows):
             self._metrics.takeovers.inc()
@@ -306,8 +308,6 @@ class SqliteExecutions:
             else:
                 self.continued += 1
         self._begin()
-
-    # Running
 
     def _add(self, row: Row) -> None:
         execution_id = row.ticket.execution_id
@@ -340,8 +340,8 @@ class SqliteExecutions:
         self.running -= 1
 
     async def _mark(self, live: Live) -> None:
-        """Record that the execution begins; where it must not run twice, before it
-        does.
+        """Record that the execution begins; wait until that is committed if it must
+        not run twice.
         """
         assert self._tasks is not None
         if live.is_marked:
@@ -353,18 +353,19 @@ class SqliteExecutions:
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
-            # One mark in a commit: of sixteen in one, most skills would begin long
-            # after their mark.
+            # One mark per commit: with sixteen in one commit, most skills would begin
+            # long after their mark.
             async with self._marking:
                 await self._batches.insist(operation)
 
     async def _leave(self, live: Live) -> None:
-        """Leave an execution that this server has given up to the next one, or end it
-        where it may have had its effect.
+        """Leave an execution that this server has given up to the next server, or end
+        it if it may have had its effect.
         """
         execution_id = live.ticket.execution_id
         if live.ticket.repeatable:
-            # The next server counts a loss for each that has begun; this was none.
+            # The next server counts a loss for each execution that has begun; here no
+            # server died, so subtract it.
             operation = partial(
                 table.change_losses, execution_id=execution_id, change=-1
             )
@@ -375,8 +376,8 @@ class SqliteExecutions:
             await self._batches.insist(partial(table.unmark, execution_id=execution_id))
 
     def _end_waiting(self, live: Live, outcome: Outcome) -> None:
-        """End an execution that has not begun here; in a task of its own, because its
-        caller may stop waiting.
+        """End an execution that has not begun here. A separate task writes the end,
+        because the caller may stop waiting.
         """
         assert self._tasks is not None
         self._waiting.remove(live.ticket.execution_id)
@@ -416,7 +417,7 @@ class SqliteExecutions:
         return ended
 
     async def _until_ended(self, live: Live) -> Execution:
-        """Return how it ended, or how it is after ten seconds."""
+        """Return the execution when it has ended, or as it is after ten seconds."""
         with anyio.move_on_after(_CANCEL):
             async for _ in self.watch(live.ticket.execution_id):
                 pass
@@ -430,7 +431,8 @@ class SqliteExecutions:
 
     async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
         await send(ticket, execution, notify, self._metrics)
-        # Only now: a server that dies before this has it sent again by the next one.
+        # Recorded only after sending: if this server dies before, the next one sends
+        # the message again.
         await self._batches.insist(
             partial(table.note_sent, execution_id=ticket.execution_id)
         )
@@ -443,7 +445,7 @@ class SqliteExecutions:
             return None
         if row.execution.is_final:
             self._ended.add(row.ticket, row.execution)
-        # It may have begun here meanwhile.
+        # Look again, because it may have begun here during the read.
         return self._remembered(execution_id) or (row.ticket, row.execution)
 
     def _remembered(self, execution_id: str) -> tuple[Ticket, Execution] | None:
