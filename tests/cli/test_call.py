@@ -43,9 +43,7 @@ def linter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    result = run_command(
-        "call", "linter", *arguments, "--skills", "skills", "--trust"
-    )
+    result = run_command("call", "linter", *arguments, "--skills", "skills", "--trust")
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -154,7 +154,7 @@ _RUN = _object(
         "exit_codes": {
             "type": "object",
             "description": "The exit codes beside 0 that are results, and what each "
-            "means: {\"1\": \"problems were found\"}.",
+            'means: {"1": "problems were found"}.',
             "propertyNames": {"pattern": "^[1-9][0-9]*$"},
             "additionalProperties": {"type": "string", "minLength": 1},
         },
