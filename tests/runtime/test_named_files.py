@@ -275,6 +275,20 @@ def test_a_directory_that_does_not_exist_is_refused(sample: Sample) -> None:
     assert error.recoverable
 
 
+def test_a_text_of_a_derived_contract_may_be_a_directory_that_is_not_there(
+    sample: Sample,
+) -> None:
+    """It may as well be one that the script makes, so the call runs and the answer says
+    so.
+    """
+    sample.write({"type": "string"}, derived={})
+
+    assert warnings_of(sample.call({"path": "src/"})) == [
+        "'src/' is not in the workspace"
+    ]
+    assert warnings_of(sample.call({"path": "https://example.org/"})) == []
+
+
 def test_the_answer_says_that_a_directory_is_empty(sample: Sample) -> None:
     """A workspace that the host did not fill, for example."""
     sample.write(PATH)
@@ -393,9 +407,7 @@ def test_a_grant_of_dotfiles_is_relative_to_the_workspace(path: str) -> None:
         Grants(dotfiles=(path,))
 
 
-def test_a_path_in_a_text_that_is_no_path_of_its_own_names_nothing(
-    sample: Sample,
-) -> None:
+def test_a_text_with_more_than_a_path_names_nothing(sample: Sample) -> None:
     """In a derived contract a text counts that is exactly a path."""
     sample.fill("a.py")
     sample.write({"type": "string"}, derived={})

@@ -99,14 +99,15 @@ class Contents:
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
     """All that one call names: what is *copied*, the paths of *dotfiles* that the host
-    has not granted, the *empty* directories, and what the contract names, *not_sent* by
-    the caller.
+    has not granted, the *empty* directories, what the contract names, *not_sent* by the
+    caller, and the directories that are *not_there*.
     """
 
     copied: tuple[CopiedFile, ...] = ()
     dotfiles: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     not_sent: tuple[str, ...] = ()
+    not_there: tuple[str, ...] = ()
 
     def warnings(self) -> list[str]:
         """Return what the answer says of what was left out."""
@@ -118,6 +119,8 @@ class NamedFiles:
         ]
         for path in self.empty:
             warnings.append(f"The directory {visible_line(path)!r} is empty")
+        for path in self.not_there:
+            warnings.append(f"{visible_line(path)!r} is not in the workspace")
         for path in self.not_sent:
             warnings.append(
                 f"{visible_line(path)!r} was not copied for the script: the contract "

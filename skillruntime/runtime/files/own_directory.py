@@ -123,6 +123,7 @@ class CallFiles:
         self._named: dict[PurePath, Path] = {}
         self._absent: list[str] = []
         self._not_sent: dict[str, None] = {}
+        self._not_there: dict[str, None] = {}
         self._contents: dict[PurePath, Contents] = {}
         self._before: dict[str, Identity] | None = None
         self._is_open = False
@@ -164,7 +165,10 @@ class CallFiles:
             if place.is_key or not text:
                 continue
             source = self._own.workspace.resolve(text)
-            if source is None or not is_there(source):
+            if source is None:
+                continue
+            if not is_there(source):
+                self._note_absent(text)
                 continue
             copy = self.resolve(text, place)
             if copy is None or place not in self._texts:
@@ -220,6 +224,7 @@ class CallFiles:
             tuple(dotfiles),
             tuple(empty),
             tuple(self._not_sent),
+            tuple(self._not_there),
         )
 
     def open(self) -> Path:
@@ -280,6 +285,14 @@ class CallFiles:
         """
         if is_there(source) and (source.is_dir() or not is_there(target)):
             self._not_sent[path] = None
+
+    def _note_absent(self, text: str) -> None:
+        """Note that *text*, which has the form of a directory's path, may be one that
+        is not there: a script may find nothing in it without saying why.
+        """
+        is_path = text.endswith("/") and ":" not in text and text.isprintable()
+        if is_path and not is_there(self._own.files.directory / text):
+            self._not_there[text] = None
 
     def _refuse_absent(self) -> None:
         for path in self._absent:
