@@ -58,7 +58,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
-from skillruntime.adapters.tools.known_names import meant_tool, put_right
+from skillruntime.adapters.tools.known_names import put_right
 from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
@@ -421,9 +421,7 @@ class SkillToolkit(BaseToolkit):
                 continue
             tool = tools.get(name)
             if tool is None:
-                own_names = {each: each for each in tools}
-                nearest = meant_tool(self._runtime, name, own_names).nearest
-                error = unknown_tool(name, nearest)
+                error = unknown_tool(self._runtime, name, tools)
                 settled.append(refused_call(name, call["id"], error))
             else:
                 arguments = {**call["args"], PROOF: place}

@@ -87,7 +87,7 @@ class Conversation:
         self.session = session
         self.takes_images = False
         self._needs_search = False
-        self._needs_input = False
+        self._may_call = False
         self._runtime = runtime
         self._prompting = prompting
         self._tool_list = prompting.tool_list
@@ -147,7 +147,8 @@ class Conversation:
             return set()
         # A fixed list stays the same to the byte, so search_skills is in it even if the
         # whole catalog is shown.
-        optional = {"write_skill_input": self._needs_input}
+        needs_input = self._prompting.has_input_tool and self._may_call
+        optional = {"write_skill_input": needs_input, "call_skill": self._may_call}
         if self._tool_list is TYPED:
             optional["search_skills"] = self._needs_search
             optional["call_skill"] = self._is_any_left_out
@@ -215,6 +216,13 @@ class Conversation:
             ):
                 return name
         return None
+
+    def has_callables(self, name: str) -> bool:
+        """Return whether anything of the skill *name* can be called."""
+        try:
+            return bool(self._runtime.open_skill(name).contracts)
+        except SkillRuntimeError:
+            return False
 
     def edition_of(self, name: str) -> tuple[str, str] | None:
         """Return the fingerprint of *name* and the digest of its instructions as they
@@ -312,9 +320,7 @@ class Conversation:
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
-            self._needs_input = self._prompting.has_input_tool and may_call(
-                self._runtime
-            )
+            self._may_call = may_call(self._runtime)
             own = conversation_runtime(
                 self._runtime,
                 self.session,
