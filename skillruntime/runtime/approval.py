@@ -114,9 +114,26 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             named = await _named_files(prepared, granted | runner.grants)
         if lacking := missing_dotfiles(named.dotfiles, skill.name):
             refuse_if_missing((*runner.missing(granted, code), *lacking))
-        if warnings := named.warnings():
+        if warnings := named.warnings(_grants_more(skill.name, granted | known)):
             prepared.execution["warnings"] = warnings
         return await _run_within_deadline(prepared._replace(grants=granted, code=code))
+
+
+def _grants_more(skill: str, grants: Grants) -> Callable[[tuple[str, ...]], str]:
+    """Return a function that says how the host grants dotfiles to *skill* in addition
+    to *grants*, which another sentence would replace.
+    """
+    from skillruntime.runtime.scripts.readiness import how_to_grant
+
+    def say(dotfiles: tuple[str, ...]) -> str:
+        return how_to_grant(
+            skill,
+            grants.environment,
+            network=grants.network,
+            dotfiles=(*grants.dotfiles, *dotfiles),
+        )
+
+    return say
 
 
 async def _named_files(prepared: Prepared, grants: Grants) -> NamedFiles:

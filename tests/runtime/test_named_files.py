@@ -215,7 +215,9 @@ def test_a_point_is_the_workspace(sample: Sample) -> None:
         ". (2 files, 12 bytes; left out: 3 dotfiles, 1 link)"
     )
     assert warnings_of(response) == [
-        "'.' was copied for the script; left out: 3 dotfiles, 1 link"
+        "'.' was copied for the script; left out: 3 dotfiles, 1 link. Tell the user: "
+        "the host can grant it, SkillRuntime(grants={'lister': "
+        "Grants(dotfiles=('.env', '.git', 'src/.hidden'))})"
     ]
     assert "left out: 3 dotfiles, 1 link" in response.to_json()
 
@@ -236,9 +238,8 @@ def test_a_link_is_copied_that_stays_in_its_directory(sample: Sample) -> None:
     response = sample.call({"path": "src"})
 
     assert response.data == ["a.py", "absolute", "inside"]
-    assert warnings_of(response) == [
-        "'src' was copied for the script; left out: 1 dotfile, 3 links"
-    ]
+    (warning,) = warnings_of(response)
+    assert "'src' was copied for the script; left out: 1 dotfile, 3 links." in warning
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,9 @@ def test_a_directory_with_a_dot_is_granted_as_one_thing(sample: Sample) -> None:
     assert "dotfiles=('.git',)" in str(error.suggested_action)
     assert inside.data == ["main"]
     assert around.data == [".git/.lock", ".git/HEAD", ".git/refs/main", "a.py"]
-    assert warnings_of(around) == ["'.' was copied for the script; left out: 1 dotfile"]
+    (warning,) = warnings_of(around)
+    assert "left out: 1 dotfile. " in warning
+    assert "Grants(dotfiles=('.git', '.env'))" in warning
 
 
 def test_a_directory_of_dotfiles_alone_is_refused_and_not_empty(sample: Sample) -> None:
@@ -376,6 +379,29 @@ def test_a_file_that_is_gone_from_the_workspace_is_gone_from_the_copy(
     response = session.call_sync("lister", {"path": "src"})
 
     assert response.data == ["a.py", "made"]
+
+
+@pytest.mark.parametrize("document", [{}, {"derived": {}}], ids=["written", "derived"])
+@pytest.mark.parametrize("sent", ["out", "out/made.txt"])
+def test_a_script_finds_the_directory_in_which_it_shall_write(
+    sample: Sample, document: Any, sent: str
+) -> None:
+    """Also an empty one, and that of a file which does not exist yet; nothing beside
+    the file is copied.
+    """
+    (sample.workspace / "out").mkdir()
+    if sent != "out":
+        sample.fill("out/other.txt")
+    script = (
+        "import json, os\n"
+        "open('out/made.txt', 'w').close()\n"
+        "print(json.dumps(os.listdir('out')))"
+    )
+    sample.write(PATH if not document else {"type": "string"}, script, **document)
+
+    response = sample.call({"path": sent})
+
+    assert response.data == ["made.txt"], response.errors
 
 
 def test_a_pipe_is_refused(sample: Sample) -> None:
