@@ -294,7 +294,7 @@ def test_the_answer_says_that_a_directory_is_empty(sample: Sample) -> None:
     """A workspace that the host did not fill, for example."""
     sample.write(PATH)
 
-    assert warnings_of(sample.call({"path": "."})) == ["The directory '.' is empty"]
+    assert warnings_of(sample.call({"path": "."})) == ["The directory '.' was empty"]
 
 
 @pytest.mark.parametrize("sent", [".env", "./.env", "src/../.env", "link", "{}/.env"])
@@ -404,6 +404,27 @@ def test_a_script_finds_the_directory_in_which_it_shall_write(
     assert response.data == ["made.txt"], response.errors
 
 
+def test_a_script_without_parameters_gets_files_by_a_grant(sample: Sample) -> None:
+    """It works on the directory in which it starts; the answer names the grant, and
+    then that of the dotfiles in it.
+    """
+    sample.fill("a.py", ".git/HEAD")
+    script = "import json, os\nprint(json.dumps(sorted(os.listdir('.'))))"
+    sample.write(PATH, script, input={"type": "object", "properties": {}})
+    files, dotfiles = (".",), (".git",)
+
+    without = sample.call({})
+    some = sample.call({}, grants={"lister": Grants(files=files)})
+    every = sample.call({}, answer=Grants(files=files, dotfiles=dotfiles))
+
+    assert without.data == []
+    assert "Grants(files=('.',))" in warnings_of(without)[0]
+    assert some.data == ["a.py"]
+    assert "Grants(dotfiles=('.git',), files=('.',))" in warnings_of(some)[0]
+    assert (every.data, warnings_of(every)) == ([".git", "a.py"], [])
+    assert str(sample.asked[1].files[0]).startswith(". (1 file, 4 bytes; left out")
+
+
 def test_a_pipe_is_refused(sample: Sample) -> None:
     """The host does not wait for its other end."""
     os.mkfifo(sample.workspace / "pipe")
@@ -428,9 +449,11 @@ def test_the_approval_lists_every_file_with_its_size(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/.env", "../.env", "a/../../.env"])
-def test_a_grant_of_dotfiles_is_relative_to_the_workspace(path: str) -> None:
+def test_a_grant_of_files_is_relative_to_the_workspace(path: str) -> None:
     with pytest.raises(ValueError, match="relative to the workspace"):
         Grants(dotfiles=(path,))
+    with pytest.raises(ValueError, match="relative to the workspace"):
+        Grants(files=(path,))
 
 
 def test_a_text_with_more_than_a_path_names_nothing(sample: Sample) -> None:

@@ -128,7 +128,7 @@ class NamedFiles:
                 warning += f". {how_to_grant(each.dotfiles)}"
             warnings.append(warning)
         for path in self.empty:
-            warnings.append(f"The directory {visible_line(path)!r} is empty")
+            warnings.append(f"The directory {visible_line(path)!r} was empty")
         for path in self.not_there:
             warnings.append(f"{visible_line(path)!r} is not in the workspace")
         for path in self.not_sent:

@@ -119,6 +119,7 @@ class CallFiles:
         self._limits = limits
         # Where each copy lies in the own directory, with what it is a copy of.
         self._named: dict[PurePath, Path] = {}
+        self._copied: dict[PurePath, Path] = {}
         self._absent: list[str] = []
         self._not_sent: dict[str, None] = {}
         self._not_there: dict[str, None] = {}
@@ -196,7 +197,8 @@ class CallFiles:
         left = self._own.limit
         total = Contents()
         self._contents = {}
-        for target, source in self._named.items():
+        self._copied = self._named | self._granted(grants)
+        for target, source in self._copied.items():
             path = PurePath(source.relative_to(self.workspace.directory))
             hidden = ungranted(path, grants.dotfiles)
             if hidden is not None:
@@ -243,7 +245,7 @@ class CallFiles:
                     os.close(
                         _made_directory(self._own.files.directory, directory.parts)
                     )
-            for target, source in self._named.items():
+            for target, source in self._copied.items():
                 self._copy_in(target, source)
             self._before = self._own.files.snapshot()
         return self._own.files.directory
@@ -285,6 +287,15 @@ class CallFiles:
         if relative.is_relative_to(self._own.results):
             return relative.relative_to(self._own.results)
         return relative
+
+    def _granted(self, grants: Grants) -> dict[PurePath, Path]:
+        """Return what the host grants beyond the arguments, like what is named."""
+        found = {}
+        for path in grants.files:
+            source = self.workspace.resolve(path)
+            if source is not None and is_there(source):
+                found[self._relative(source)] = source
+        return found
 
     def _note_not_sent(self, path: str, source: Path, target: Path) -> None:
         """Note that *path* exists and is not copied, because the contract supplied
