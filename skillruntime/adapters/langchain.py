@@ -50,6 +50,7 @@ from skillruntime.adapters.langchain_agent.tool_call import (
 from skillruntime.adapters.tools.conversation_tools import (
     ToolStyle,
     chosen_style,
+    may_call,
     require_free_names,
     require_runtime,
     skills_prompt,
@@ -287,7 +288,12 @@ class SkillToolkit(BaseToolkit):
         and how to use it.
         """
         rendered = self._session.render_catalog(self._catalog_tokens)
-        return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
+        return skills_prompt(
+            self._runtime,
+            rendered,
+            tool_list_of(self._style_now()),
+            is_any_callable=may_call(self._runtime),
+        )
 
     def put_names_right(
         self, message: AIMessage, others: Iterable[str] = ()

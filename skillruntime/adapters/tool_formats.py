@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 from skillruntime.adapters.tools.conversation_tools import (
     ToolStyle,
     chosen_style,
+    may_call,
     require_free_names,
     skills_prompt,
     to_object,
@@ -238,7 +239,9 @@ class SkillTools:
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
+        self.system_prompt = skills_prompt(
+            runtime, rendered, tool_list_of(style), is_any_callable=may_call(runtime)
+        )
         self._runtime = runtime
         self._own, own, contracts = tools_of_conversation(
             runtime, self.session, style, rendered, files=files

@@ -60,6 +60,18 @@ class Prompting:
         """Whether the model is offered ``write_skill_input``."""
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
+        self._may_call: tuple[int, bool] | None = None
+
+    def may_call(self, runtime: SkillRuntime) -> bool:
+        """Return whether anything can be called; looked up once for each catalog,
+        because it takes half a second with ten thousand skills of instructions alone.
+        """
+        last = self._may_call
+        if last is None or last[0] != runtime.revision:
+            # Before the work: a catalog that is set meanwhile counts as newer.
+            revision = runtime.revision
+            last = self._may_call = (revision, may_call(runtime))
+        return last[1]
 
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
         """Return the catalog for a conversation; a session with limits may get a
@@ -320,7 +332,7 @@ class Conversation:
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
-            self._may_call = may_call(self._runtime)
+            self._may_call = self._prompting.may_call(self._runtime)
             own = conversation_runtime(
                 self._runtime,
                 self.session,
@@ -337,7 +349,12 @@ class Conversation:
             self._skill_by_tool.clear()
             self._prompt = ""
             if catalog or functions:
-                self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
+                self._prompt = skills_prompt(
+                    self._runtime,
+                    rendered,
+                    self._tool_list,
+                    is_any_callable=self._may_call,
+                )
             self._basis = (catalog, functions)
 
 

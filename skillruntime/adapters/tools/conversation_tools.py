@@ -287,13 +287,17 @@ def tool_list_of(style: ToolStyle) -> ToolList:
 
 
 def skills_prompt(
-    runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
+    runtime: SkillRuntime,
+    rendered: Rendered,
+    tool_list: ToolList,
+    *,
+    is_any_callable: bool,
 ) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and
-    the host's functions.
+    the host's functions; *is_any_callable* is as `may_call` says.
     """
     parts = [tool_list.how_to, rendered.text]
-    if not may_call(runtime):
+    if not is_any_callable:
         parts[0] = INSTRUCTIONS_ONLY
     # Typed tools describe functions already; behind call_skill a model would not know
     # that they exist.
