@@ -91,12 +91,17 @@ def has_failed(answer: Answer) -> bool:
 
 
 def failure_text(answer: Answer) -> str:
-    """Return in one line why a step failed: an error's message, else the last words."""
+    """Return in one line why a step failed: an error's messages, else its beginning, or
+    the end of what a shell printed.
+    """
+    words = " ".join(answer.text.split())
+    if isinstance(answer.step, Shell):
+        return words[-CUT:]
     try:
         errors = json.loads(answer.text)["errors"]
         return "; ".join(error["message"] for error in errors)[:CUT]
     except (ValueError, KeyError, TypeError):
-        return " ".join(answer.text.split())[-CUT:]
+        return words[:CUT]
 
 
 def is_counted(task: Task, way: Way, skills: Path) -> bool:

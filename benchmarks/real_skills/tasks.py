@@ -51,12 +51,13 @@ def finds_page_faults(result: Result) -> bool:
 
 def web_project(workspace: Path) -> None:
     """Write a Next.js project with two routes."""
-    for page in ("app/page.tsx", "app/prices/page.tsx"):
+    for page in ("app/contact/page.tsx", "app/prices/page.tsx"):
         path = workspace / "web" / page
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("export default function Page() { return <main/> }\n")
     package = {"name": "web", "dependencies": {"next": "15.0.0"}}
     (workspace / "web" / "package.json").write_text(json.dumps(package))
+    (workspace / "web" / "next.config.mjs").write_text("export default {}\n")
 
 
 def has_both_routes(result: Result) -> bool:
@@ -90,26 +91,18 @@ def finds_leak(result: Result) -> bool:
     return "MISSING_SOURCE_ZEROIZE" in report and "lib.rs" in report
 
 
-def workbook(workspace: Path) -> None:
-    """Write a workbook whose formula has no value yet."""
-    import openpyxl
-
-    book = openpyxl.Workbook()
-    sheet = book.active
-    sheet.append([19])
-    sheet.append([23])
-    sheet["A3"] = "=SUM(A1:A2)*2"
-    book.save(workspace / "budget.xlsx")
+def runs(workspace: Path) -> None:
+    """Write the grades of two runs, with a skill and without it."""
+    for name, rate in (("with_skill", 0.75), ("without_skill", 0.5)):
+        run = workspace / "grades" / "eval-1" / name / "run-1"
+        run.mkdir(parents=True)
+        (run / "grading.json").write_text(json.dumps({"summary": {"pass_rate": rate}}))
 
 
-def has_value(result: Result) -> bool:
-    """The formula has its value in the file."""
-    import openpyxl
-
-    path = result.made("budget.xlsx")
-    if path is None:
-        return False
-    return bool(openpyxl.load_workbook(path, data_only=True).active["A3"].value == 84)
+def has_difference(result: Result) -> bool:
+    """The table has the difference of the two rates."""
+    summary = json.loads(result.text("benchmark.json") or "{}").get("run_summary", {})
+    return bool(summary.get("delta", {}).get("pass_rate") == "+0.25")
 
 
 def deck(workspace: Path) -> None:
@@ -307,18 +300,20 @@ TASKS = (
         crate,
     ),
     Task(
-        "recalculate",
-        "Fill in the values of the formulas in budget.xlsx",
+        "compare-runs",
+        "How much better is it with the skill?",
         (
-            Load("xlsx"),
+            Load("skill-creator"),
             Call(
-                "xlsx/recalc",
-                {"excel_file": "budget.xlsx", "timeout_seconds": 60},
-                "python {skill:xlsx}/scripts/recalc.py budget.xlsx 60",
+                "skill-creator/aggregate-benchmark",
+                {"benchmark_dir": "grades/", "skill-name": "notes"},
+                "cd {skill:skill-creator} && python -m scripts.aggregate_benchmark "
+                "$OLDPWD/grades --skill-name notes",
             ),
+            ReadMade("skill-creator", "benchmark.json"),
         ),
-        has_value,
-        workbook,
+        has_difference,
+        runs,
     ),
     Task(
         "slide-overview",

@@ -59,9 +59,9 @@ from skillruntime.adapters.tools.conversation_tools import (
     require_free_names,
     unknown_tool,
 )
-from skillruntime.adapters.tools.known_names import is_hidden, meant_tool
+from skillruntime.adapters.tools.known_names import is_hidden
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode
+from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.activation import digest_of
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
@@ -80,7 +80,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``,
       ``call_skill``, ``read_skill_resource``, ``write_skill_input`` and
       ``search_skills``, so that a provider's prompt cache keeps the whole prefix; a
-      skill's schemas come with its instructions. With ``"typed"`` each of its tools is
+      skill's schemas come with its instructions. Skills of instructions alone need no
+      ``call_skill``, and have none. With ``"typed"`` each of its tools is
       offered, with its schema, while the skill is active; that changes the tools
       whenever a skill is loaded.
     - A skill is active once loaded, and among the *max_active* used last.
@@ -430,7 +431,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         yet.
         """
         name = request.tool_call["name"]
-        if not self._may_call(skill, request.state):
+        if not conversation.has_callables(skill):
+            wrong = f"Nothing of the skill {skill!r} can be called"
+            action = f"Load the skill {skill!r} and follow its instructions"
+        elif not self._may_call(skill, request.state):
             wrong = f"{name!r} belongs to the skill {skill!r}, which is not loaded"
             action = (
                 f"Call load_skill with the name {skill!r} first; then its tools are "
@@ -472,7 +476,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """
         if isinstance(result, ToolMessage):
             own = agent_messages.in_place_of_framework_text(
-                request, result, self._nearest
+                request, result, self._unknown
             )
             if own is not None:
                 return own
@@ -485,23 +489,17 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             request.tool, SkillTool
         )
 
-    def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
-        """Return the names of tools that are most like that of a call which nothing
-        answers.
-        """
-        return meant_tool(
-            self._runtime, request.tool_call["name"], {name: name for name in self._own}
-        ).nearest
+    def _unknown(self, request: ToolCallRequest) -> SkillError:
+        """Return the error for a call which nothing answers."""
+        offered = self._conversations.of(request.state).needed_tools()
+        name = request.tool_call["name"]
+        return unknown_tool(self._runtime, name, offered & {*self._own})
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
-            return refused_call(
-                name,
-                request.tool_call["id"],
-                unknown_tool(name, self._nearest(request)),
-            )
+            return refused_call(name, request.tool_call["id"], self._unknown(request))
         # A host that has its own error handling keeps it, unless it asked for
         # envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):

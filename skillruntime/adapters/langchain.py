@@ -50,6 +50,7 @@ from skillruntime.adapters.langchain_agent.tool_call import (
 from skillruntime.adapters.tools.conversation_tools import (
     ToolStyle,
     chosen_style,
+    may_call,
     require_free_names,
     require_runtime,
     skills_prompt,
@@ -58,7 +59,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
-from skillruntime.adapters.tools.known_names import meant_tool, put_right
+from skillruntime.adapters.tools.known_names import put_right
 from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
@@ -287,7 +288,12 @@ class SkillToolkit(BaseToolkit):
         and how to use it.
         """
         rendered = self._session.render_catalog(self._catalog_tokens)
-        return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
+        return skills_prompt(
+            self._runtime,
+            rendered,
+            tool_list_of(self._style_now()),
+            is_any_callable=may_call(self._runtime),
+        )
 
     def put_names_right(
         self, message: AIMessage, others: Iterable[str] = ()
@@ -421,9 +427,7 @@ class SkillToolkit(BaseToolkit):
                 continue
             tool = tools.get(name)
             if tool is None:
-                own_names = {each: each for each in tools}
-                nearest = meant_tool(self._runtime, name, own_names).nearest
-                error = unknown_tool(name, nearest)
+                error = unknown_tool(self._runtime, name, tools)
                 settled.append(refused_call(name, call["id"], error))
             else:
                 arguments = {**call["args"], PROOF: place}

@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 from skillruntime.adapters.tools.conversation_tools import (
     ToolStyle,
     chosen_style,
+    may_call,
     require_free_names,
     skills_prompt,
     to_object,
@@ -19,7 +20,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
-from skillruntime.adapters.tools.known_names import meant_tool, put_right
+from skillruntime.adapters.tools.known_names import put_right
 from skillruntime.adapters.tools.strict_schema import to_strict
 from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
@@ -238,7 +239,9 @@ class SkillTools:
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
+        self.system_prompt = skills_prompt(
+            runtime, rendered, tool_list_of(style), is_any_callable=may_call(runtime)
+        )
         self._runtime = runtime
         self._own, own, contracts = tools_of_conversation(
             runtime, self.session, style, rendered, files=files
@@ -322,15 +325,16 @@ class SkillTools:
         # A loop written by hand passes on what the model wrote: a name may be null, or
         # not a string at all.
         if not isinstance(tool_name, str):
-            return SkillResponse.failed(unknown_tool(tool_name))
+            error = unknown_tool(self._runtime, tool_name, self._offered)
+            return SkillResponse.failed(error)
         name, arguments = self.put_right(tool_name, arguments)
         skill = self._skills.get(name)
         if skill is not None:
             return self._runtime, skill, arguments, self.session
         if name in self.contracts:
             return self._own, name, arguments, None
-        nearest = meant_tool(self._runtime, name, self._offered).nearest
-        return SkillResponse.failed(unknown_tool(name, nearest))
+        error = unknown_tool(self._runtime, name, self._offered)
+        return SkillResponse.failed(error)
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:

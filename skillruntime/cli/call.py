@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_GRANT = "Add --env NAME, --network or --write DIRECTORY to grant it"
+_GRANT = "Add --env NAME, --network, --write DIRECTORY or --dotfile PATH to grant it"
 _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 
 
@@ -81,6 +81,14 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     help="Grant an untrusted script this directory, to write in; repeatable.",
 )
 @click.option(
+    "--dotfile",
+    "dotfiles",
+    multiple=True,
+    metavar="PATH",
+    help="Let an untrusted script have a copy of this dotfile of the workspace; "
+    "repeatable.",
+)
+@click.option(
     "--yes", is_flag=True, help="Run an untrusted skill's script without asking."
 )
 @catalog_options
@@ -97,6 +105,7 @@ def command(
     environment: tuple[str, ...],
     network: bool,
     writable: tuple[Path, ...],
+    dotfiles: tuple[str, ...],
     yes: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -155,7 +164,7 @@ def command(
     runtime = SkillRuntime(catalog, approve=hook, workspace=workspace)
     _attach_remote(runtime, name, yes=yes)
     directories_to_write = tuple(str(Path.cwd() / path) for path in writable)
-    grants = Grants(network, environment, directories_to_write)
+    grants = Grants(network, environment, directories_to_write, dotfiles)
     response = runtime.call_sync(
         name, sent, version=version, timeout=timeout, grants=grants
     )
@@ -184,6 +193,8 @@ def _question(request: Approval) -> Iterator[str]:
     yield f"This call runs {request.script} with {arguments[:400]}"
     for kind, asked in request.asks.items():
         yield f"It asks for {kind}: {', '.join(asked)}"
+    for file in request.files:
+        yield f"It gets a copy of {file}"
     if request.grants:
         yield f"It is granted {json.dumps(request.grants.to_dict())}"
     for missing in request.missing:

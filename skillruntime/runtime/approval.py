@@ -8,10 +8,13 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.document.form import may_be_repeated
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA
+from skillruntime.contract.schemas.subschemas import declared_properties
 from skillruntime.errors import AccessDeniedError, ToolTimeoutError
 from skillruntime.runtime.call import Prepared
 from skillruntime.runtime.files.named_files import CopiedFile, NamedFiles
@@ -111,13 +114,54 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
         )
         # The deadline starts after the approval, because a person may be asked.
         granted = prepared.grants | await _ask(approve, request)
-        if granted.dotfiles != prepared.grants.dotfiles:
+        if granted != prepared.grants:
             named = await _named_files(prepared, granted | runner.grants)
         if lacking := missing_dotfiles(named.dotfiles, skill.name):
             refuse_if_missing((*runner.missing(granted, code), *lacking))
-        if warnings := named.warnings():
+        say = partial(_how_to_grant_more, skill.name, granted | known)
+        warnings = named.warnings(lambda paths: say(dotfiles=paths))
+        if not named.copied and _works_in_the_workspace(prepared):
+            warnings.append(f"{_NO_FILES}. {say(files=('.',))}")
+        if warnings:
             prepared.execution["warnings"] = warnings
         return await _run_within_deadline(prepared._replace(grants=granted, code=code))
+
+
+_NO_FILES = (
+    "The script saw no file of the workspace: it has no parameter that could name one"
+)
+
+
+def _works_in_the_workspace(prepared: Prepared) -> bool:
+    """Return whether a script that has no parameters would find something in the
+    workspace, if it worked there: it may report that there is nothing.
+    """
+    workspace = prepared.workspace.workspace
+    references = prepared.target.contract.input.references
+    if workspace.given is None or declared_properties(references, [WHOLE_SCHEMA]):
+        return False
+    return any(True for _ in workspace.directory.iterdir())
+
+
+def _how_to_grant_more(
+    skill: str,
+    grants: Grants,
+    *,
+    dotfiles: tuple[str, ...] = (),
+    files: tuple[str, ...] = (),
+) -> str:
+    """Return how the host grants this to *skill* in addition to *grants*, which another
+    sentence would replace.
+    """
+    from skillruntime.runtime.scripts.readiness import how_to_grant
+
+    return how_to_grant(
+        skill,
+        grants.environment,
+        network=grants.network,
+        dotfiles=(*grants.dotfiles, *dotfiles),
+        files=(*grants.files, *files),
+    )
 
 
 async def _named_files(prepared: Prepared, grants: Grants) -> NamedFiles:

@@ -40,6 +40,8 @@ _NO_GRANTS = Grants()
 # contracts that are kept for having been read to learn their names; ten thousand take
 # 80 MB
 _FEW_KEPT = 256
+_NEAR_SKILLS = 6  # whose callables are read for a suggestion
+_MOST_LISTED = 20
 # skills are few, but a model can write any number of version ranges after "@"
 _MOST_KEPT = 10_000
 
@@ -170,6 +172,10 @@ class Callables:
         names = dict.fromkeys(name.partition("/")[0] for name in self._with_contract())
         return [name for name in names if name not in self.catalog]
 
+    def has_functions(self) -> bool:
+        """Return whether a function can be called, of a skill in the catalog too."""
+        return bool(self._with_contract())
+
     def search_functions(self, query: str) -> list[str]:
         """Return the skills that are functions alone and share a word with *query*, the
         best match first.
@@ -214,6 +220,27 @@ class Callables:
             if contract is not None:
                 contracts[name] = contract
         return contracts
+
+    def unknown(self, name: str) -> SkillNotFoundError:
+        """Return the error for *name*, whose skill does not exist. Only what can be
+        called is suggested, and nothing of a skill that is hidden from models.
+        """
+        from skillruntime.catalog.search.closest_names import closest_names
+
+        skill, _, _ = name.replace("__", "/").partition("/")
+        near = self.catalog.suggest(skill, _NEAR_SKILLS)
+        near += closest_names(skill, self.without_catalog(), _NEAR_SKILLS)
+        callables: list[str] = []
+        for each in near:
+            with suppress(SkillRuntimeError):
+                callables += self.open_skill(each).contracts
+        action = "Load a skill and follow its instructions"
+        if callables:
+            found = _nearest_first(name, callables)[:3]
+            action = f"Did you mean {' or '.join(map(repr, found))}?"
+        return SkillNotFoundError(
+            f"There is no skill named {skill[:80]!r}", suggested_action=action
+        )
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -339,18 +366,21 @@ class Callables:
                 self._keep_other_tools(skill)
             return skill, contract
         except SkillNotFoundError as error:
-            # The catalog suggests its own skills and their versions; it does not know
-            # the functions.
-            if "@" in name:
+            # The catalog suggests versions, and skills that have nothing to call; it
+            # does not know the functions.
+            own, _, _ = name.partition("/")
+            plain, at, _ = own.partition("@")
+            callables: list[str] = []
+            with suppress(SkillRuntimeError):
+                callables = [*self.open_skill(plain).contracts]
+            if callables and at:
                 raise
-            from difflib import get_close_matches  # only for a wrong name
-
-            close = get_close_matches(name, self._functions, 1)
-            if not close:
-                raise
-            raise SkillNotFoundError(
-                str(error), suggested_action=f"Did you mean {close[0]!r}?"
-            ) from None
+            if callables:
+                raise _not_in(plain, name, callables) from None
+            if plain in self.catalog:
+                # Raises the reason why nothing of it can be called.
+                self.catalog.contract(plain)
+            raise self.unknown(name) from error
 
     def _keep_other_tools(self, skill: Skill) -> None:
         """Keep the contracts of *skill* that were read together with the one that was
@@ -377,6 +407,26 @@ class Callables:
             suggested_action="Tell the user: the host can register one with "
             f"@runtime.implements({contract.name!r})",
         )
+
+
+def _not_in(skill: str, name: str, callables: list[str]) -> SkillNotFoundError:
+    """Return the error for *name*, which *skill* does not have; it lists *callables*,
+    which it has, so that a model invents no further name.
+    """
+    listed = ", ".join(_nearest_first(name, callables)[:_MOST_LISTED])
+    if len(callables) > _MOST_LISTED:
+        listed += f" and {len(callables) - _MOST_LISTED:,} more"
+    return SkillNotFoundError(
+        f"The skill {skill!r} has no callable {name[:80]!r}",
+        suggested_action=f"Call one of: {listed}",
+    )
+
+
+def _nearest_first(name: str, callables: list[str]) -> list[str]:
+    from skillruntime.catalog.search.closest_names import nearest_names
+
+    near = nearest_names(name, callables, len(callables))
+    return [*dict.fromkeys([*near, *sorted(callables)])]
 
 
 def _not_registered(function: Any) -> SkillNotFoundError:

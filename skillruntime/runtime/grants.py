@@ -21,31 +21,34 @@ __all__ = ["Grants", "Requirements", "granted_to", "requirements_of"]
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What the host lets a skill's script use: the network, variables of its
-    environment, further directories, dotfiles of the workspace.
+    environment, further directories, files of the workspace.
 
     ``write`` are absolute paths of directories that the script may change, in addition
     to its workspace. No part of one may be a link when the script starts: a script of
     an earlier call could have made it. ``dotfiles`` are paths in the workspace with a
     part that begins with a dot (``".git"``): with a grant, an untrusted script gets a
-    copy of what is there, if its call names it or what is around it. Give grants for a skill
+    copy of what is there, if its call names it or what is around it. ``files`` are
+    paths in the workspace of which it gets a copy at each call, though no argument
+    names them (``"."`` is the workspace). Give grants for a skill
     (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(...,
     grants=...)``), or as the answer of ``approve``.
 
     >>> Grants(network=True) | Grants(environment=("TOKEN",))
-    Grants(network=True, environment=('TOKEN',), write=(), dotfiles=())
+    Grants(network=True, environment=('TOKEN',), write=(), dotfiles=(), files=())
     """
 
     network: bool = False
     environment: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     dotfiles: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, bool):  # "no" would be a yes
             raise TypeError(
                 f"Grants.network is True or False, not {self.network!r:.80}"
             )
-        for name in ("environment", "write", "dotfiles"):
+        for name in ("environment", "write", "dotfiles", "files"):
             # One string would count as its letters: "KEY" as the variables K, E and Y.
             if isinstance(getattr(self, name), str):
                 raise TypeError(
@@ -56,14 +59,15 @@ class Grants:
             if not os.path.isabs(path):  # noqa: PTH117
                 raise ValueError(f"Grants.write takes absolute paths, not {path!r}")
         object.__setattr__(self, "write", tuple(map(os.path.normpath, self.write)))
-        dotfiles = tuple(map(os.path.normpath, self.dotfiles))
-        for path in dotfiles:
-            if os.path.isabs(path) or ".." in PurePath(path).parts:  # noqa: PTH117
-                raise ValueError(
-                    "Grants.dotfiles takes paths relative to the workspace, not "
-                    f"{path!r}"
-                )
-        object.__setattr__(self, "dotfiles", dotfiles)
+        for name in ("dotfiles", "files"):
+            paths = tuple(map(os.path.normpath, getattr(self, name)))
+            for path in paths:
+                if os.path.isabs(path) or ".." in PurePath(path).parts:  # noqa: PTH117
+                    raise ValueError(
+                        f"Grants.{name} takes paths relative to the workspace, not "
+                        f"{path!r}"
+                    )
+            object.__setattr__(self, name, paths)
 
     def __or__(self, other: Grants) -> Grants:
         return Grants(
@@ -71,10 +75,11 @@ class Grants:
             tuple(dict.fromkeys((*self.environment, *other.environment))),
             tuple(dict.fromkeys((*self.write, *other.write))),
             tuple(dict.fromkeys((*self.dotfiles, *other.dotfiles))),
+            tuple(dict.fromkeys((*self.files, *other.files))),
         )
 
     def __bool__(self) -> bool:
-        return self.network or bool(self.environment or self.write or self.dotfiles)
+        return bool(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is granted, without the values of variables."""
@@ -83,6 +88,7 @@ class Grants:
             "environment": list(self.environment),
             "write": list(self.write),
             "dotfiles": list(self.dotfiles),
+            "files": list(self.files),
         }
         return {name: value for name, value in stated.items() if value}
 

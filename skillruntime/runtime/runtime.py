@@ -14,7 +14,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import InvalidSkillError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.approval import Approval, Approve
 from skillruntime.runtime.call import require_seconds
@@ -358,6 +358,18 @@ class SkillRuntime:
         if query is None:
             return self._callables.without_catalog()
         return self._callables.search_functions(query)
+
+    def has_functions(self) -> bool:
+        """Return whether a function of the host can be called, that of a skill in the
+        catalog too.
+        """
+        return self._callables.has_functions()
+
+    def unknown_callable(self, name: str) -> SkillNotFoundError:
+        """Return the error of a call of *name*, whose skill does not exist, or must not
+        be known: its suggested action has the nearest names that can be called.
+        """
+        return self._callables.unknown(name)
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose

@@ -20,6 +20,7 @@ from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.contract import Contract
 from skillruntime.runtime import SkillRuntime
 from skillruntime.tokens import TokenLimits
+from tests.skill_files import write_skill_files
 
 
 def tools_of(catalog: SkillCatalog, **options: Any) -> dict[str, BaseTool]:
@@ -203,7 +204,11 @@ def test_a_skill_hidden_from_models_does_not_exist_for_them(
         )
     )
     hidden = counting.refresh()
-    tools = {**tools_of(hidden), **tools_of(hidden, style="generic")}
+    tools = tools_of(hidden)
+    # Where nothing can be called, there is no call_skill.
+    script = "import argparse\nargparse.ArgumentParser().parse_args()\n"
+    write_skill_files(path.parents[1], "shown", "Is shown", {"scripts/run.py": script})
+    tools["call_skill"] = tools_of(hidden.refresh(), style="generic")["call_skill"]
 
     loaded = call(tools["load_skill"], {"name": "counting"})
     read = call(

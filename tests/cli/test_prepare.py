@@ -103,6 +103,29 @@ def test_call_grants_what_its_options_name(
 
     assert refused.exit_code == 1
     assert (
-        "Add --env NAME, --network or --write DIRECTORY to grant it" in refused.stderr
+        "Add --env NAME, --network, --write DIRECTORY or --dotfile PATH to grant it"
+        in refused.stderr
     )
     assert granted.stdout.strip() == "true", granted.stderr
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("some_sandbox")
+def test_call_grants_a_dotfile(run: Run, tmp_path: Path) -> None:
+    """Without the option the call that names it is refused, and the error names the
+    option.
+    """
+    skill = tmp_path / "skills" / "needy"
+    schema = {"properties": {"path": {"type": "string", "format": "path"}}}
+    document = {"version": "1.0.0", "input": schema, "run": CONTRACT["run"]}
+    (skill / "contract.json").write_text(json.dumps(document))
+    source = "import json, sys; print(open(json.load(sys.stdin)['path']).read())"
+    (skill / "scripts" / "run.py").write_text(source)
+    (tmp_path / ".state").write_text("12345")
+
+    refused = run("call", "needy", "--yes", "path=.state")
+    granted = run("call", "needy", "--yes", "--dotfile", ".state", "path=.state")
+
+    assert "the call names '.state', which begins with a dot" in refused.stderr
+    assert "--dotfile PATH" in refused.stderr
+    assert granted.stdout.strip() == "12345", granted.stderr

@@ -68,9 +68,9 @@ def directory(loaded: Loaded, skill: str) -> Path:
     reach.
     """
     runtime = loaded.runtime
-    files, _ = runtime._calls._files_of(
-        runtime._callables.target(skill, None), loaded.session.workspace, {}
-    )
+    target = runtime._callables.target(skill, None)
+    accepted = target.contract.accept({})
+    files, _ = runtime._calls._files_of(target, loaded.session.workspace, accepted)
     return files.open()
 
 

@@ -215,7 +215,9 @@ def test_a_point_is_the_workspace(sample: Sample) -> None:
         ". (2 files, 12 bytes; left out: 3 dotfiles, 1 link)"
     )
     assert warnings_of(response) == [
-        "'.' was copied for the script; left out: 3 dotfiles, 1 link"
+        "'.' was copied for the script; left out: 3 dotfiles, 1 link. Tell the user: "
+        "the host can grant it, SkillRuntime(grants={'lister': "
+        "Grants(dotfiles=('.env', '.git', 'src/.hidden'))})"
     ]
     assert "left out: 3 dotfiles, 1 link" in response.to_json()
 
@@ -236,9 +238,8 @@ def test_a_link_is_copied_that_stays_in_its_directory(sample: Sample) -> None:
     response = sample.call({"path": "src"})
 
     assert response.data == ["a.py", "absolute", "inside"]
-    assert warnings_of(response) == [
-        "'src' was copied for the script; left out: 1 dotfile, 3 links"
-    ]
+    (warning,) = warnings_of(response)
+    assert "'src' was copied for the script; left out: 1 dotfile, 3 links." in warning
 
 
 @pytest.mark.parametrize(
@@ -275,11 +276,25 @@ def test_a_directory_that_does_not_exist_is_refused(sample: Sample) -> None:
     assert error.recoverable
 
 
+def test_a_text_of_a_derived_contract_may_be_a_directory_that_is_not_there(
+    sample: Sample,
+) -> None:
+    """It may as well be one that the script makes, so the call runs and the answer says
+    so.
+    """
+    sample.write({"type": "string"}, derived={})
+
+    assert warnings_of(sample.call({"path": "src/"})) == [
+        "'src/' is not in the workspace"
+    ]
+    assert warnings_of(sample.call({"path": "https://example.org/"})) == []
+
+
 def test_the_answer_says_that_a_directory_is_empty(sample: Sample) -> None:
     """A workspace that the host did not fill, for example."""
     sample.write(PATH)
 
-    assert warnings_of(sample.call({"path": "."})) == ["The directory '.' is empty"]
+    assert warnings_of(sample.call({"path": "."})) == ["The directory '.' was empty"]
 
 
 @pytest.mark.parametrize("sent", [".env", "./.env", "src/../.env", "link", "{}/.env"])
@@ -316,7 +331,9 @@ def test_a_directory_with_a_dot_is_granted_as_one_thing(sample: Sample) -> None:
     assert "dotfiles=('.git',)" in str(error.suggested_action)
     assert inside.data == ["main"]
     assert around.data == [".git/.lock", ".git/HEAD", ".git/refs/main", "a.py"]
-    assert warnings_of(around) == ["'.' was copied for the script; left out: 1 dotfile"]
+    (warning,) = warnings_of(around)
+    assert "left out: 1 dotfile. " in warning
+    assert "Grants(dotfiles=('.git', '.env'))" in warning
 
 
 def test_a_directory_of_dotfiles_alone_is_refused_and_not_empty(sample: Sample) -> None:
@@ -364,6 +381,50 @@ def test_a_file_that_is_gone_from_the_workspace_is_gone_from_the_copy(
     assert response.data == ["a.py", "made"]
 
 
+@pytest.mark.parametrize("document", [{}, {"derived": {}}], ids=["written", "derived"])
+@pytest.mark.parametrize("sent", ["out", "out/made.txt"])
+def test_a_script_finds_the_directory_in_which_it_shall_write(
+    sample: Sample, document: Any, sent: str
+) -> None:
+    """Also an empty one, and that of a file which does not exist yet; nothing beside
+    the file is copied.
+    """
+    (sample.workspace / "out").mkdir()
+    if sent != "out":
+        sample.fill("out/other.txt")
+    script = (
+        "import json, os\n"
+        "open('out/made.txt', 'w').close()\n"
+        "print(json.dumps(os.listdir('out')))"
+    )
+    sample.write(PATH if not document else {"type": "string"}, script, **document)
+
+    response = sample.call({"path": sent})
+
+    assert response.data == ["made.txt"], response.errors
+
+
+def test_a_script_without_parameters_gets_files_by_a_grant(sample: Sample) -> None:
+    """It works on the directory in which it starts; the answer names the grant, and
+    then that of the dotfiles in it.
+    """
+    sample.fill("a.py", ".git/HEAD")
+    script = "import json, os\nprint(json.dumps(sorted(os.listdir('.'))))"
+    sample.write(PATH, script, input={"type": "object", "properties": {}})
+    files, dotfiles = (".",), (".git",)
+
+    without = sample.call({})
+    some = sample.call({}, grants={"lister": Grants(files=files)})
+    every = sample.call({}, answer=Grants(files=files, dotfiles=dotfiles))
+
+    assert without.data == []
+    assert "Grants(files=('.',))" in warnings_of(without)[0]
+    assert some.data == ["a.py"]
+    assert "Grants(dotfiles=('.git',), files=('.',))" in warnings_of(some)[0]
+    assert (every.data, warnings_of(every)) == ([".git", "a.py"], [])
+    assert str(sample.asked[1].files[0]).startswith(". (1 file, 4 bytes; left out")
+
+
 def test_a_pipe_is_refused(sample: Sample) -> None:
     """The host does not wait for its other end."""
     os.mkfifo(sample.workspace / "pipe")
@@ -388,14 +449,14 @@ def test_the_approval_lists_every_file_with_its_size(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/.env", "../.env", "a/../../.env"])
-def test_a_grant_of_dotfiles_is_relative_to_the_workspace(path: str) -> None:
+def test_a_grant_of_files_is_relative_to_the_workspace(path: str) -> None:
     with pytest.raises(ValueError, match="relative to the workspace"):
         Grants(dotfiles=(path,))
+    with pytest.raises(ValueError, match="relative to the workspace"):
+        Grants(files=(path,))
 
 
-def test_a_path_in_a_text_that_is_no_path_of_its_own_names_nothing(
-    sample: Sample,
-) -> None:
+def test_a_text_with_more_than_a_path_names_nothing(sample: Sample) -> None:
     """In a derived contract a text counts that is exactly a path."""
     sample.fill("a.py")
     sample.write({"type": "string"}, derived={})

@@ -60,6 +60,18 @@ class Prompting:
         """Whether the model is offered ``write_skill_input``."""
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
+        self._may_call: tuple[int, bool] | None = None
+
+    def may_call(self, runtime: SkillRuntime) -> bool:
+        """Return whether anything can be called; looked up once for each catalog,
+        because it takes half a second with ten thousand skills of instructions alone.
+        """
+        last = self._may_call
+        if last is None or last[0] != runtime.revision:
+            # Before the work: a catalog that is set meanwhile counts as newer.
+            revision = runtime.revision
+            last = self._may_call = (revision, may_call(runtime))
+        return last[1]
 
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
         """Return the catalog for a conversation; a session with limits may get a
@@ -87,7 +99,7 @@ class Conversation:
         self.session = session
         self.takes_images = False
         self._needs_search = False
-        self._needs_input = False
+        self._may_call = False
         self._runtime = runtime
         self._prompting = prompting
         self._tool_list = prompting.tool_list
@@ -147,7 +159,8 @@ class Conversation:
             return set()
         # A fixed list stays the same to the byte, so search_skills is in it even if the
         # whole catalog is shown.
-        optional = {"write_skill_input": self._needs_input}
+        needs_input = self._prompting.has_input_tool and self._may_call
+        optional = {"write_skill_input": needs_input, "call_skill": self._may_call}
         if self._tool_list is TYPED:
             optional["search_skills"] = self._needs_search
             optional["call_skill"] = self._is_any_left_out
@@ -215,6 +228,13 @@ class Conversation:
             ):
                 return name
         return None
+
+    def has_callables(self, name: str) -> bool:
+        """Return whether anything of the skill *name* can be called."""
+        try:
+            return bool(self._runtime.open_skill(name).contracts)
+        except SkillRuntimeError:
+            return False
 
     def edition_of(self, name: str) -> tuple[str, str] | None:
         """Return the fingerprint of *name* and the digest of its instructions as they
@@ -312,9 +332,7 @@ class Conversation:
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
-            self._needs_input = self._prompting.has_input_tool and may_call(
-                self._runtime
-            )
+            self._may_call = self._prompting.may_call(self._runtime)
             own = conversation_runtime(
                 self._runtime,
                 self.session,
@@ -331,7 +349,12 @@ class Conversation:
             self._skill_by_tool.clear()
             self._prompt = ""
             if catalog or functions:
-                self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
+                self._prompt = skills_prompt(
+                    self._runtime,
+                    rendered,
+                    self._tool_list,
+                    is_any_callable=self._may_call,
+                )
             self._basis = (catalog, functions)
 
 

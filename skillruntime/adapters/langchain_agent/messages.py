@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 
 from skillruntime.adapters.langchain_agent.checkpoints import storable
 from skillruntime.adapters.langchain_agent.model_reply import refused_call
-from skillruntime.adapters.tools.conversation_tools import unknown_tool
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.activation import as_text, digest_of
@@ -302,9 +301,9 @@ def refused(
 def in_place_of_framework_text(
     request: ToolCallRequest,
     result: ToolMessage,
-    nearest: Callable[[ToolCallRequest], Sequence[str]],
+    unknown: Callable[[ToolCallRequest], SkillError],
 ) -> ToolMessage | None:
-    """Return the envelope for an unknown tool.
+    """Return the envelope for an unknown tool, with the error that *unknown* gives.
 
     LangGraph's text about it lists every tool of the agent, also those that are not
     offered at the moment.
@@ -316,9 +315,7 @@ def in_place_of_framework_text(
     ):
         return None
     call = request.tool_call
-    return refused_call(
-        call["name"], call["id"], unknown_tool(call["name"], nearest(request))
-    )
+    return refused_call(call["name"], call["id"], unknown(request))
 
 
 def make_storable(answer: ToolMessage) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,6 +21,8 @@ from skillruntime.adapters.tools.known_names import (
     is_hidden,
     meant_callable,
     meant_skill,
+    meant_tool,
+    skill_in,
 )
 from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
@@ -35,12 +37,7 @@ from skillruntime.catalog.visibility import (
 )
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import (
-    ErrorCode,
-    SkillError,
-    SkillNotFoundError,
-    SkillRuntimeError,
-)
+from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import fingerprint, within_tokens
 from skillruntime.runtime.model_view import for_model, without_data
 from skillruntime.runtime.runners import CallContext
@@ -107,6 +104,13 @@ FIXED = ToolList(
     str,
     to_tool_schema,
 )
+
+
+INSTRUCTIONS_ONLY = (
+    "You have skills. Before you use one, load it with load_skill and follow its "
+    f"instructions. {_ON_FAILURE}"
+)
+"""How to use skills of which nothing can be called."""
 
 
 def fits(rendered: Rendered) -> bool:
@@ -178,7 +182,7 @@ def may_call(runtime: SkillRuntime) -> bool:
     """Return whether anything can be called, as far as directories show: no contract is
     read for it.
     """
-    if runtime.function_skills():
+    if runtime.has_functions():
         return True
     shown = runtime.catalog.for_model().values()
     return any(may_have_callables(str(metadata.directory)) for metadata in shown)
@@ -283,12 +287,18 @@ def tool_list_of(style: ToolStyle) -> ToolList:
 
 
 def skills_prompt(
-    runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
+    runtime: SkillRuntime,
+    rendered: Rendered,
+    tool_list: ToolList,
+    *,
+    is_any_callable: bool,
 ) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and
-    the host's functions.
+    the host's functions; *is_any_callable* is as `may_call` says.
     """
     parts = [tool_list.how_to, rendered.text]
+    if not is_any_callable:
+        parts[0] = INSTRUCTIONS_ONLY
     # Typed tools describe functions already; behind call_skill a model would not know
     # that they exist.
     names = []
@@ -302,19 +312,56 @@ def skills_prompt(
     return "\n\n".join(filter(None, parts))
 
 
-def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
-    """Return the error for a call of a tool that does not exist, or is not offered
-    now.
+def unknown_tool(
+    runtime: SkillRuntime, name: Any, offered: Collection[str]
+) -> SkillError:
+    """Return the error for a call of a tool that does not exist, or is not among the
+    *offered* now.
+
+    Of a skill that the name contains, it lists what can be called.
     """
+    wrong = f"Unknown tool {str(name)[:80]!r}"
     action = "Use one of the tools that are offered"
-    if nearest:
-        action = _did_you_mean(nearest)
+    skill = None
+    # A loop written by hand passes on what the model wrote.
+    if isinstance(name, str):
+        skill, _ = skill_in(runtime, name)
+    if skill is not None:
+        wrong, action = _not_of(runtime, skill, wrong, offered)
+    elif isinstance(name, str):
+        nearest = meant_tool(runtime, name, {tool: tool for tool in offered}).nearest
+        if nearest:
+            action = _did_you_mean(nearest)
     return SkillError(
-        ErrorCode.TOOL_NOT_AVAILABLE,
-        f"Unknown tool {str(name)[:80]!r}",
-        recoverable=True,
-        suggested_action=action,
+        ErrorCode.TOOL_NOT_AVAILABLE, wrong, recoverable=True, suggested_action=action
     )
+
+
+def _not_of(
+    runtime: SkillRuntime, skill: str, wrong: str, offered: Collection[str]
+) -> tuple[str, str]:
+    """Return what is wrong with the name of a tool that *skill* does not have, and what
+    to do.
+    """
+    callables: list[str] = []
+    with suppress(SkillRuntimeError):
+        callables = [*runtime.open_skill(skill).contracts]
+    if not callables:
+        return (
+            f"{wrong}: nothing of the skill {skill!r} can be called",
+            f"Load the skill {skill!r} and follow its instructions",
+        )
+    tools = [to_tool_name(name) for name in callables if to_tool_name(name) in offered]
+    if tools:
+        listed = ", ".join(map(repr, tools[:_MOST_LISTED]))
+        return wrong, f"Use one of its tools: {listed}"
+    if "call_skill" in offered:
+        listed = ", ".join(callables[:_MOST_LISTED])
+        return wrong, f"Call one of these with call_skill: {listed}"
+    return wrong, f"Load the skill {skill!r} with load_skill first"
+
+
+_MOST_LISTED = 20
 
 
 def _did_you_mean(names: Sequence[str]) -> str:
@@ -458,11 +505,13 @@ def tools_of_conversation(
     tool_names([*callables, *OWN_TOOLS])
     contracts = definable(runtime, callables)
     names = ["load_skill", "read_skill_resource"]
-    if files and may_call(runtime):
+    is_any_callable = may_call(runtime)
+    if files and is_any_callable:
         names.append("write_skill_input")
     if not fits(rendered):
         names.append("search_skills")
-    if style == "generic" or len(contracts) < len(callables):
+    is_any_without_tool = style == "generic" or len(contracts) < len(callables)
+    if is_any_callable and is_any_without_tool:
         names.append("call_skill")
     return own, names, contracts
 
@@ -503,22 +552,23 @@ def _skill_name(runtime: SkillRuntime, sent: str) -> str:
 
 
 def _callable_name(runtime: SkillRuntime, sent: str) -> str:
-    """Return the callable that a model means.
+    """Return the callable that a model means, or a name that the call refuses, with
+    what of the skill can be called.
 
     Raises:
-        SkillNotFoundError: there is none; the nearest names are in its suggested
-            action.
+        SkillNotFoundError: it is that of a hidden skill, and as unknown as any other.
     """
-    meant = meant_callable(runtime, sent)
-    if meant.name is not None:
-        return meant.name
-    _require_visible(runtime, sent)
-    if meant.nearest and meant_skill(runtime, sent) is None:
-        raise SkillNotFoundError(
-            f"There is no skill or tool named {sent[:80]!r}",
-            suggested_action=_did_you_mean(meant.nearest),
-        )
-    return sent
+    name = meant_callable(runtime, sent)
+    if name is not None:
+        return name
+    if is_hidden(runtime, sent):
+        raise runtime.unknown_callable(sent)
+    skill, tool = skill_in(runtime, sent)
+    if skill is None:
+        return sent
+    if not tool:
+        return skill
+    return f"{skill}/{tool}"
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:

@@ -68,14 +68,14 @@ def meant_tool(
     )
 
 
-def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
+def meant_callable(runtime: SkillRuntime, sent: str) -> str | None:
     """Return which callable a model means: some write the tool's name, ``pdf__extract``
     for ``pdf/extract``.
     """
     with suppress(SkillRuntimeError):
         runtime.contract(sent)
         if not is_hidden(runtime, sent):
-            return MeantName(sent)
+            return sent
     known = _callables_in(runtime, sent)
     by_tool_name = {to_tool_name(name): name for name in known}
     name: str | None = sent
@@ -83,11 +83,18 @@ def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
         name = by_tool_name.get(sent)
         if name is None:
             name = _meant(sent, {name: name for name in known}, known)
-    if name is not None and not is_hidden(runtime, name):
-        return MeantName(name)
-    every = {*known, *runtime.catalog, *runtime.function_skills()}
-    visible = (name for name in every if not is_hidden(runtime, name))
-    return MeantName(None, _nearest(sent, visible))
+    if name is None or is_hidden(runtime, name):
+        return None
+    return name
+
+
+def skill_in(runtime: SkillRuntime, sent: str) -> tuple[str | None, str]:
+    """Return the skill that a model names in *sent*, the name of a tool or a callable
+    that does not exist, and what follows it: ``PDF__convert`` is ``("pdf", "convert")``.
+    """
+    separator = "/" if "/" in sent else "__"
+    skill, _, tool = sent.partition(separator)
+    return meant_skill(runtime, skill), tool
 
 
 def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
@@ -97,7 +104,7 @@ def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
     if sent not in runtime.catalog:
         name = meant_name(sent, skills).name
     if name is None:
-        name = (meant_callable(runtime, sent).name or "").partition("/")[0]
+        name = (meant_callable(runtime, sent) or "").partition("/")[0]
     if name not in skills and name not in runtime.catalog:
         return None
     if is_hidden(runtime, name):
@@ -139,7 +146,7 @@ def put_right(
 _NAMED: Mapping[str, Callable[[SkillRuntime, str], str | None]] = {
     "load_skill": meant_skill,
     "read_skill_resource": meant_skill,
-    "call_skill": lambda runtime, sent: meant_callable(runtime, sent).name,
+    "call_skill": meant_callable,
 }
 
 

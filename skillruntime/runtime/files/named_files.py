@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -31,6 +31,9 @@ __all__ = [
 _MOST_ENTRIES = 100_000
 """How many entries of a directory are counted before it is refused."""
 
+_MOST_DOTFILES = 3
+"""How many dotfiles a message names."""
+
 _MOST_WARNINGS = 10
 
 
@@ -50,6 +53,8 @@ class CopiedFile:
     bytes: int
     files: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    dotfiles: tuple[str, ...] = ()
+    """The first dotfiles that are left out: what a grant would name."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return its fields; ``files`` and ``left_out`` only where there are some."""
@@ -99,25 +104,33 @@ class Contents:
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
     """All that one call names: what is *copied*, the paths of *dotfiles* that the host
-    has not granted, the *empty* directories, and what the contract names, *not_sent* by
-    the caller.
+    has not granted, the *empty* directories, what the contract names, *not_sent* by the
+    caller, and the directories that are *not_there*.
     """
 
     copied: tuple[CopiedFile, ...] = ()
     dotfiles: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     not_sent: tuple[str, ...] = ()
+    not_there: tuple[str, ...] = ()
 
-    def warnings(self) -> list[str]:
-        """Return what the answer says of what was left out."""
-        warnings = [
-            f"{visible_line(each.path)!r} was copied for the script; "
-            f"{each.left_out_text}"
-            for each in self.copied
-            if each.left_out
-        ]
+    def warnings(self, how_to_grant: Callable[[tuple[str, ...]], str]) -> list[str]:
+        """Return what the answer says of what was left out; *how_to_grant* says how the
+        host grants these dotfiles.
+        """
+        warnings = []
+        for each in self.copied:
+            if not each.left_out:
+                continue
+            shown = visible_line(each.path)
+            warning = f"{shown!r} was copied for the script; {each.left_out_text}"
+            if each.dotfiles:
+                warning += f". {how_to_grant(each.dotfiles)}"
+            warnings.append(warning)
         for path in self.empty:
-            warnings.append(f"The directory {visible_line(path)!r} is empty")
+            warnings.append(f"The directory {visible_line(path)!r} was empty")
+        for path in self.not_there:
+            warnings.append(f"{visible_line(path)!r} is not in the workspace")
         for path in self.not_sent:
             warnings.append(
                 f"{visible_line(path)!r} was not copied for the script: the contract "
@@ -172,7 +185,8 @@ def listed_inside(
                     continue
                 if ungranted(path, grants) is not None:
                     contents.left_out["dotfile"] += 1
-                    contents.dotfiles.append(str(path))
+                    if len(contents.dotfiles) < _MOST_DOTFILES:
+                        contents.dotfiles.append(str(path))
                 elif entry.is_symlink():
                     _note_link(contents, workspace, directory, path)
                 elif entry.is_dir(follow_symlinks=False):

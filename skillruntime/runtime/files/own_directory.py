@@ -52,8 +52,6 @@ skill's in one of its name.
 MOST_RESULTS = 1_000
 """How many new files of one call are copied to the workspace."""
 
-_MOST_GRANTS = 5
-
 _DIRECTORY = (
     os.O_RDONLY
     | getattr(os, "O_DIRECTORY", 0)
@@ -121,8 +119,11 @@ class CallFiles:
         self._limits = limits
         # Where each copy lies in the own directory, with what it is a copy of.
         self._named: dict[PurePath, Path] = {}
+        self._copied: dict[PurePath, Path] = {}
         self._absent: list[str] = []
         self._not_sent: dict[str, None] = {}
+        self._not_there: dict[str, None] = {}
+        self._parents: set[PurePath] = set()
         self._contents: dict[PurePath, Contents] = {}
         self._before: dict[str, Identity] | None = None
         self._is_open = False
@@ -142,14 +143,16 @@ class CallFiles:
         target = own.files.resolve(str(self._relative(source)))
         if target is None:
             return None
-        if place not in self._texts:
+        is_callers = place in self._texts
+        if is_there(source) and not is_callers:
             self._note_not_sent(path, source, target)
         elif is_there(source):
             self._named[PurePath(target.relative_to(own.files.directory))] = source
+        elif is_callers:
+            self._note_parent(source, target)
+            self._note_missing(path, target)
         elif not is_there(target):
             self.missing.append(path)
-            if path.endswith(("/", "/.")):
-                self._absent.append(path)
         return target
 
     def with_named_files(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +167,10 @@ class CallFiles:
             if place.is_key or not text:
                 continue
             source = self._own.workspace.resolve(text)
-            if source is None or not is_there(source):
+            if source is None:
+                continue
+            if not is_there(source):
+                self._note_absent(text, source, place)
                 continue
             copy = self.resolve(text, place)
             if copy is None or place not in self._texts:
@@ -191,7 +197,8 @@ class CallFiles:
         left = self._own.limit
         total = Contents()
         self._contents = {}
-        for target, source in self._named.items():
+        self._copied = self._named | self._granted(grants)
+        for target, source in self._copied.items():
             path = PurePath(source.relative_to(self.workspace.directory))
             hidden = ungranted(path, grants.dotfiles)
             if hidden is not None:
@@ -206,7 +213,7 @@ class CallFiles:
                 self._contents[target] = contents
                 copied[path] = _copied_directory(path, contents)
                 if not contents.files and contents.dotfiles:
-                    dotfiles |= dict.fromkeys(contents.dotfiles[:_MOST_GRANTS])
+                    dotfiles |= dict.fromkeys(contents.dotfiles)
                 elif not contents.files and not contents.directories:
                     empty.append(str(path))
             else:
@@ -220,6 +227,7 @@ class CallFiles:
             tuple(dotfiles),
             tuple(empty),
             tuple(self._not_sent),
+            tuple(self._not_there),
         )
 
     def open(self) -> Path:
@@ -231,7 +239,13 @@ class CallFiles:
         """
         if not self._is_open:
             self._is_open = True
-            for target, source in self._named.items():
+            for directory in self._parents:
+                # Where a script made a link in its place, the script finds that.
+                with suppress(OSError):
+                    os.close(
+                        _made_directory(self._own.files.directory, directory.parts)
+                    )
+            for target, source in self._copied.items():
                 self._copy_in(target, source)
             self._before = self._own.files.snapshot()
         return self._own.files.directory
@@ -274,12 +288,50 @@ class CallFiles:
             return relative.relative_to(self._own.results)
         return relative
 
+    def _granted(self, grants: Grants) -> dict[PurePath, Path]:
+        """Return what the host grants beyond the arguments, like what is named."""
+        found = {}
+        for path in grants.files:
+            source = self.workspace.resolve(path)
+            if source is not None and is_there(source):
+                found[self._relative(source)] = source
+        return found
+
     def _note_not_sent(self, path: str, source: Path, target: Path) -> None:
         """Note that *path* exists and is not copied, because the contract supplied
         it.
         """
-        if is_there(source) and (source.is_dir() or not is_there(target)):
+        if source.is_dir() or not is_there(target):
             self._not_sent[path] = None
+
+    def _note_parent(self, source: Path, target: Path) -> None:
+        """Note the directory in which a script may make the file *source*: where the
+        workspace has it, the script finds it too.
+        """
+        if source.parent.is_dir():
+            directory = self._own.files.directory
+            self._parents.add(PurePath(target.parent.relative_to(directory)))
+
+    def _note_missing(self, path: str, target: Path) -> None:
+        if is_there(target):
+            return
+        self.missing.append(path)
+        if path.endswith(("/", "/.")):
+            self._absent.append(path)
+
+    def _note_absent(self, text: str, source: Path, place: TextPlace) -> None:
+        """Note the directory of *text*, which may be a file that the script makes, and
+        that *text*, which has the form of a directory's path, may be one that
+        is not there: a script may find nothing in it without saying why.
+        """
+        if place not in self._texts:
+            return
+        target = self._own.files.resolve(str(self._relative(source)))
+        if target is not None and target != self._own.files.directory:
+            self._note_parent(source, target)
+        is_path = text.endswith("/") and ":" not in text and text.isprintable()
+        if is_path and not is_there(self._own.files.directory / text):
+            self._not_there[text] = None
 
     def _refuse_absent(self) -> None:
         for path in self._absent:
@@ -312,7 +364,7 @@ class CallFiles:
             self._copy_file(path, target)
             return
         try:
-            for directory in contents.directories:
+            for directory in (path, *contents.directories):
                 place = target / directory.relative_to(path)
                 os.close(_made_directory(own.files.directory, place.parts))
             for link, leads_to in contents.links.items():
@@ -408,7 +460,13 @@ def _free(path: Path) -> Path:
 
 def _copied_directory(path: PurePath, contents: Contents) -> CopiedFile:
     number = len(contents.files) + len(contents.links)
-    return CopiedFile(str(path), contents.bytes, number, dict(contents.left_out))
+    return CopiedFile(
+        str(path),
+        contents.bytes,
+        number,
+        dict(contents.left_out),
+        tuple(sorted(contents.dotfiles)),
+    )
 
 
 def _size_of(source: Path) -> int:

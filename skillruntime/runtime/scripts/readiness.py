@@ -355,6 +355,7 @@ def how_to_grant(
     network: bool = False,
     write: bool = False,
     dotfiles: Sequence[str] = (),
+    files: Sequence[str] = (),
 ) -> str:
     """Return the sentence that says how the host grants this to *skill*.
 
@@ -370,6 +371,8 @@ def how_to_grant(
         parts.append("write=(DIRECTORY,)")
     if dotfiles:
         parts.append(f"dotfiles={tuple(dotfiles)!r}")
+    if files:
+        parts.append(f"files={tuple(files)!r}")
     return (
         f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
         f"Grants({', '.join(parts)})}})"
