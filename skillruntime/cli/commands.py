@@ -152,24 +152,29 @@ def _report_bug(error: Exception) -> NoReturn:
     if os.environ.get("SKILLRUNTIME_DEBUG"):
         raise error
     # The error of a task group has that of its first task inside.
+    chain = [error]
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
+        chain.append(error)
     click.echo(
         f"Internal error in skillruntime ({type(error).__name__} at "
-        f"{_place_of(error)}); set SKILLRUNTIME_DEBUG=1 for the traceback",
+        f"{_place_of(chain)}); set SKILLRUNTIME_DEBUG=1 for the traceback",
         err=True,
     )
     sys.exit(1)
 
 
-def _place_of(error: Exception) -> str:
-    """Return the innermost file of the package, and its line, where *error* was raised,
-    as ``skillruntime/runtime/session.py:123``: no path of this machine.
+def _place_of(chain: list[Exception]) -> str:
+    """Return the innermost file of the package, and its line, in the tracebacks of
+    *chain*, as ``skillruntime/runtime/session.py:123``: no path of this machine.
+
+    *chain* is the error that was raised, and those inside it where it is a group.
     """
     from traceback import walk_tb
 
     place = "unknown"
-    for frame, line in walk_tb(error.__traceback__):
+    frames = [frame for error in chain for frame in walk_tb(error.__traceback__)]
+    for frame, line in frames:
         path = frame.f_code.co_filename
         if path.startswith(f"{PACKAGE_DIRECTORY}{os.sep}"):
             inside = path.removeprefix(PACKAGE_DIRECTORY).replace(os.sep, "/")

@@ -19,6 +19,7 @@ from skillruntime.cli.inputs.roots import (
     with_next_command,
 )
 from skillruntime.cli.terminal.output import EXIT_FAILED, EXIT_TRY_AGAIN
+from skillruntime.cli.terminal.streams import exit_not_written
 from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -498,7 +499,25 @@ def _serve_mcp(
         serve = partial(
             serve_stdio, workspace=options.workspace, files=not options.no_files
         )
-        anyio.run(serve, served)
+        try:
+            anyio.run(serve, served)
+        except ExceptionGroup as group:
+            _exit_if_not_written(group)
+            raise
+
+
+def _exit_if_not_written(group: ExceptionGroup[Exception]) -> None:
+    """Exit if *group* holds the error of a write to stdout.
+
+    The SDK writes to a copy of stdout's descriptor. Nothing else of a server on stdio
+    raises `OSError`: the error of a call is in its answer.
+    """
+    written, _ = group.split(OSError)
+    while isinstance(written, ExceptionGroup):
+        first = written.exceptions[0]
+        if isinstance(first, OSError):
+            exit_not_written(first)
+        written = first
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:

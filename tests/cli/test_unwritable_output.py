@@ -54,6 +54,7 @@ PRINTING = [
     "search words -s skills",
     "search words -s skills --json",
     "serve --help",
+    "serve --mcp -s skills",
     "serve --new-key someone -s skills",
     "show counting -s skills",
     "show counting -s skills --json",

@@ -9,11 +9,25 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import TextIO
+from typing import NoReturn, TextIO
 
-__all__ = ["Output"]
+__all__ = ["Output", "exit_not_written"]
 
 EXIT_NOT_WRITTEN = 1
+
+
+def exit_not_written(error: OSError) -> NoReturn:
+    """Exit with 1 because of *error*, that of a write to stdout or stderr, and say why
+    on stderr; a closed pipe is not worth a message.
+    """
+    if error.errno != errno.EPIPE:
+        reason = error.strerror
+        if error.errno == errno.EBADF:
+            reason = "stdout is closed"
+        with suppress(OSError):
+            sys.stderr.write(f"The output cannot be written: {reason}\n")
+            sys.stderr.flush()
+    sys.exit(EXIT_NOT_WRITTEN)
 
 
 class Output:
@@ -54,21 +68,12 @@ class Output:
         return None
 
     def exit_unless_written(self) -> None:
-        """Exit with 1 if anything that was printed could not be written, and say why on
-        stderr; a closed pipe is not worth a message.
-        """
+        """Exit with 1 if anything that was printed could not be written."""
         error = self.error()
         if error is None:
             return
-        if error.errno != errno.EPIPE:
-            reason = error.strerror
-            if error.errno == errno.EBADF:
-                reason = "stdout is closed"
-            with suppress(OSError):
-                sys.stderr.write(f"The output cannot be written: {reason}\n")
-                sys.stderr.flush()
         self._discard_unwritten()
-        sys.exit(EXIT_NOT_WRITTEN)
+        exit_not_written(error)
 
     def _discard_unwritten(self) -> None:
         """Empty the buffers that cannot be written: Python would try again when it
