@@ -1386,7 +1386,7 @@ _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
     (
         "print-byte-order-mark",
         "prints a byte order mark before its result",
-        "refused, or read",
+        "read without it",
         "print('\\ufeff{}')",
     ),
     (
