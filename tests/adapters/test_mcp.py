@@ -178,11 +178,12 @@ def test_a_callable_skill_is_a_tool_that_answers(
 
     async def steps(client: Client) -> Any:
         *own, tool = (await client.list_tools()).tools
-        assert [each.name for each in own] == [
-            "load_skill",
-            "read_skill_resource",
-            "write_skill_input",
-        ]
+        expected = ["load_skill", "read_skill_resource"]
+        if way not in (over_http, over_http_command):
+            # Over HTTP each call has a workspace of its own, where an input would be
+            # gone at the next call.
+            expected.append("write_skill_input")
+        assert [each.name for each in own] == expected
         good = await client.call_tool("counting", {"TEXT": "abc"})
         bad = await client.call_tool("counting", {"words": 1})
         return tool, good, bad
