@@ -23,8 +23,8 @@ from skillruntime.catalog.visibility import (
     visible_line,
 )
 from skillruntime.errors import SkillRuntimeError
+from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 from skillruntime.runtime.scripts.result import parse_text_output, reported_failure
-from skillruntime.runtime.skill_directory import SkillDirectory
 from tests.linear_time import (
     COMMON_SHAPES,
     SHAPES,

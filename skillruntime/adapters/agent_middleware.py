@@ -62,8 +62,8 @@ from skillruntime.adapters.tools.conversation_tools import (
 from skillruntime.adapters.tools.known_names import is_hidden
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.activation import digest_of
 from skillruntime.runtime.error_responses import to_errors, unwrapped
+from skillruntime.runtime.presentation.activation import digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits

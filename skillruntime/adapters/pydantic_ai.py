@@ -17,7 +17,7 @@ from skillruntime.contract.reading.arguments import parse_arguments
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
-from skillruntime.runtime.activation import as_text, digest_of
+from skillruntime.runtime.presentation.activation import as_text, digest_of
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 

@@ -22,9 +22,9 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.presentation.activation import ActiveSkill
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:

@@ -19,10 +19,15 @@ from typing import Any, TypeVar
 
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.errors import TokenLimitError
-from skillruntime.runtime.activation import ActiveSkill, as_text, digest_of, identity_of
 from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.model_view import for_model, without_data
+from skillruntime.runtime.presentation.activation import (
+    ActiveSkill,
+    as_text,
+    digest_of,
+    identity_of,
+)
+from skillruntime.runtime.presentation.model_view import for_model, without_data
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
 from skillruntime.tokens.pages import json_lines

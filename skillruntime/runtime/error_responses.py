@@ -16,7 +16,7 @@ from typing import Any
 from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.activation import as_text
+from skillruntime.runtime.presentation.activation import as_text
 
 __all__ = [
     "SILENT",

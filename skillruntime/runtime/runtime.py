@@ -15,7 +15,6 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
-from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.approval import Approval, Approve
 from skillruntime.runtime.call import require_seconds
 from skillruntime.runtime.call_options import CallOptions
@@ -31,6 +30,7 @@ from skillruntime.runtime.function_skill import (
     skill,
 )
 from skillruntime.runtime.grants import Grants, granted_to
+from skillruntime.runtime.presentation.activation import ActiveSkill
 from skillruntime.runtime.runners import Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
 

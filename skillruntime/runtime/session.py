@@ -21,13 +21,6 @@ from skillruntime.errors import (
     SkillNotFoundError,
     SkillRuntimeError,
 )
-from skillruntime.runtime.activation import (
-    ActiveSkill,
-    fingerprint,
-    render_activation,
-    with_arguments,
-    with_directory,
-)
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_path import CallPath
 from skillruntime.runtime.call_record import Operation, notify, record_of, start
@@ -35,14 +28,24 @@ from skillruntime.runtime.conversation_state import ConversationState
 from skillruntime.runtime.files.images import Image, image_type
 from skillruntime.runtime.files.skill_files import write_input
 from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.shown_files import (
+from skillruntime.runtime.presentation.activation import (
+    ActiveSkill,
+    fingerprint,
+    render_activation,
+    with_arguments,
+    with_directory,
+)
+from skillruntime.runtime.presentation.shown_files import (
     ShownFile,
     find_made,
     show_directory,
     show_made,
     show_resource,
 )
-from skillruntime.runtime.skill_directory import SkillDirectory, shown_directory
+from skillruntime.runtime.presentation.skill_directory import (
+    SkillDirectory,
+    shown_directory,
+)
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 
 __all__ = ["SkillSession"]

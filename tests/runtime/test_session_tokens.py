@@ -169,7 +169,7 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(
     """By digest: an unchanged skill is one line, a changed one is shown again, a
     removed one is not active.
     """
-    from skillruntime.runtime.activation import fingerprint
+    from skillruntime.runtime.presentation.activation import fingerprint
 
     runtime = SkillRuntime(write_skill(""))
     session = runtime.session()

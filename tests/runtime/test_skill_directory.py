@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.runtime.skill_directory import SkillDirectory
+from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 from tests.skill_files import write_skill_files
 
 BODY = (

@@ -32,7 +32,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.runtime.activation import (
+from skillruntime.runtime.presentation.activation import (
     digest_of,
     fingerprint,
     render_activation,

@@ -18,7 +18,7 @@ from skillruntime.adapters.langchain_agent.checkpoints import storable
 from skillruntime.adapters.langchain_agent.model_reply import refused_call
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.activation import as_text, digest_of
+from skillruntime.runtime.presentation.activation import as_text, digest_of
 
 _MOST_FILES = 1_000  # that a thread's state names; a list must not grow for ever
 

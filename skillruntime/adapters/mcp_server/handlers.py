@@ -47,7 +47,7 @@ from skillruntime.errors import (
     ResourceNotFoundError,
     SkillRuntimeError,
 )
-from skillruntime.runtime.activation import (
+from skillruntime.runtime.presentation.activation import (
     render_activation,
     with_arguments,
     with_directory,

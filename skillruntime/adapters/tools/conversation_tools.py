@@ -38,8 +38,8 @@ from skillruntime.catalog.visibility import (
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.activation import fingerprint, within_tokens
-from skillruntime.runtime.model_view import for_model, without_data
+from skillruntime.runtime.presentation.activation import fingerprint, within_tokens
+from skillruntime.runtime.presentation.model_view import for_model, without_data
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession

@@ -244,7 +244,9 @@ def _stderr_lines(response: SkillResponse) -> list[str]:
     """Return what the script wrote to stderr, where its output does not say enough."""
     if "stderr" not in (response.metadata or {}):
         return []
-    from skillruntime.runtime.model_view import for_model  # most answers have none
+    from skillruntime.runtime.presentation.model_view import (
+        for_model,  # most answers have none
+    )
 
     shown = for_model(response).metadata or {}
     return str(shown.get("stderr", "")).splitlines()

@@ -29,6 +29,7 @@ from skillruntime.errors import (
     ToolNotAvailableError,
 )
 from skillruntime.runtime.grants import Grants, Requirements, requirements_of
+from skillruntime.runtime.presentation.skill_directory import DIRECTORY_VARIABLES
 from skillruntime.runtime.scripts.environments import environment_of, lock_name
 from skillruntime.runtime.scripts.interpreters import (
     GIVEN_VARIABLES,
@@ -37,7 +38,6 @@ from skillruntime.runtime.scripts.interpreters import (
     command_names,
     find_interpreter,
 )
-from skillruntime.runtime.skill_directory import DIRECTORY_VARIABLES
 
 __all__ = [
     "Missing",

@@ -39,6 +39,10 @@ from skillruntime.errors import (
 from skillruntime.runtime.error_responses import SILENT, TELL
 from skillruntime.runtime.files.skill_copy import SkillCopy, copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
+from skillruntime.runtime.presentation.skill_directory import (
+    DIRECTORY_VARIABLES,
+    directory_variables,
+)
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
 from skillruntime.runtime.sandbox.protocol import (
     Finished,
@@ -76,10 +80,6 @@ from skillruntime.runtime.scripts.result import (
     shortened_paths,
     without,
     worth_masking,
-)
-from skillruntime.runtime.skill_directory import (
-    DIRECTORY_VARIABLES,
-    directory_variables,
 )
 
 if TYPE_CHECKING:

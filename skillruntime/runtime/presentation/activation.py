@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import framed, visible_line, without_tag
-from skillruntime.runtime.file_listing import has_summary, listed_lines
-from skillruntime.runtime.skill_directory import SkillDirectory
+from skillruntime.runtime.presentation.file_listing import has_summary, listed_lines
+from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract

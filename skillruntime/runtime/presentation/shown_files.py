@@ -27,11 +27,11 @@ from skillruntime.catalog.visibility import (
     visible_line,
 )
 from skillruntime.errors import ResourceNotFoundError
-from skillruntime.runtime.file_listing import listed_lines
 from skillruntime.runtime.files.images import image_type
 from skillruntime.runtime.files.skill_files import MAX_COPIED_BYTES, copy_resource
 from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.skill_directory import SkillDirectory
+from skillruntime.runtime.presentation.file_listing import listed_lines
+from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 
 __all__ = ["ShownFile", "find_made", "show_directory", "show_made", "show_resource"]
 
