@@ -47,6 +47,7 @@ REPAIRED = {**ARGUMENTS, "max_articles_per_topic": "3"}
 TARGETS = {
     "SkillTool.invoke": {
         "StructuredTool.invoke (pydantic)": 0.6,
+        "BaseTool.invoke (pydantic)": 1.15,
         "bare BaseTool.invoke": 1.4,
     },
     "SkillTool.invoke, refused": {"StructuredTool.invoke, refused and handled": 1.7},
@@ -129,6 +130,19 @@ class BareTool(BaseTool):
         return RESULT
 
 
+class CheckedTool(BaseTool):
+    """The same function as a tool of LangChain that checks its arguments by pydantic,
+    and has no envelope.
+    """
+
+    name: str = "digest"
+    description: str = "Digest"
+    args_schema: Any = DigestInput
+
+    def _run(self, **arguments):  # type: ignore[no-untyped-def]
+        return RESULT
+
+
 def digest(**arguments: Any) -> dict[str, Any]:
     """Return at once: a skill that takes no time."""
     return RESULT
@@ -158,6 +172,7 @@ def main() -> None:
     )
     skill_tool = SkillTool(runtime, "digest", description="Digest")
     bare = BareTool()
+    checked = CheckedTool()
     handled = StructuredTool.from_function(
         digest,
         name="digest",
@@ -177,6 +192,7 @@ def main() -> None:
             loop, lambda: runtime.call("digest", ARGUMENTS)
         ),
         "bare BaseTool.invoke": _repeat(lambda: bare.invoke(TOOL_CALL)),
+        "BaseTool.invoke (pydantic)": _repeat(lambda: checked.invoke(TOOL_CALL)),
         "StructuredTool.invoke (pydantic)": _repeat(
             lambda: structured.invoke(TOOL_CALL)
         ),

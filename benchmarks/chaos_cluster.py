@@ -174,6 +174,7 @@ class History:
     seen_final: dict[str, str] = field(default_factory=dict)
     changed_back: int = 0
     refused: int = 0
+    never_began: int = 0
 
 
 @dataclass
@@ -271,6 +272,7 @@ def judge(history: History, effects: str, *, kills: int, stuck: bool) -> dict[st
     }
     interrupted = interrupted_of(history)
     unmarked = [text for text in interrupted if runs[text] == 0]
+    history.never_began = len(unmarked)
     # A kill may come between a mark and its effect. Marks are committed one by one,
     # each shortly before its effect, so that few of what a kill interrupts are there;
     # how many depends on the machine, so a rate would be no promise.
@@ -314,8 +316,9 @@ def report(name: str, history: History, broken: dict[str, int], seconds: float) 
     found = {key: number for key, number in broken.items() if number}
     interrupted, refused = len(interrupted_of(history)), history.refused
     print(
-        f"{name}: {len(history.accepted)} accepted, {interrupted} interrupted, "
-        f"{refused} answers 503, {seconds:.0f} s, load {load:.1f}: "
+        f"{name}: {len(history.accepted)} accepted, {interrupted} interrupted "
+        f"({history.never_began} of them had not begun), {refused} answers 503, "
+        f"{seconds:.0f} s, load {load:.1f}: "
         f"{f'BROKEN {found}' if found else 'no promise broken'}",
         flush=True,
     )

@@ -19,7 +19,7 @@ import jsonschema_rs
 from skillruntime.derive import CommandLine, Derivation, to_argv
 from skillruntime.errors import SkillInputError
 
-__all__ = ["Call", "call_faults", "minimal_arguments", "sample_calls", "some_arguments"]
+__all__ = ["Call", "call_faults", "sample_calls"]
 
 MOST = 60
 """Calls of one script."""
@@ -62,7 +62,7 @@ def sample_calls(derivation: Derivation) -> list[Call]:
     line = CommandLine.from_dict(derivation.document["run"]["command_line"])
     contract = derivation.to_contract()
     calls: list[Call] = []
-    for arguments in some_arguments(derivation.document["input"]):
+    for arguments in _some_arguments(derivation.document["input"]):
         if len(calls) == MOST:
             break
         try:
@@ -72,11 +72,6 @@ def sample_calls(derivation: Derivation) -> list[Call]:
         except SkillInputError:
             continue  # a positional argument without the one before it
     return calls
-
-
-def minimal_arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what *schema* requires and no more, once for each of its branches."""
-    return [next(some_arguments(branch)) for branch in schema.get("oneOf", [schema])]
 
 
 def call_faults(
@@ -120,7 +115,7 @@ def _is_noted(name: str, noted: set[str]) -> bool:
     return name in {each.replace("-", "_") for each in noted}
 
 
-def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what each branch of *schema* requires, and that with one more argument."""
     for branch in schema.get("oneOf", [schema]):
         properties = branch["properties"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import statistics
 import sys
 import sysconfig
@@ -25,13 +26,13 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.derive_minimal_calls import written_scripts
 from benchmarks.derive_sample import scripts_under
 from skillruntime.derive import derive
 
 __all__ = ["Ratio", "print_ratios", "ratios"]
 
 ROUNDS = 5
+WRITTEN = Path(__file__).with_name("derive_written_scripts.txt")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,6 +69,18 @@ def ratios(paths: list[Path]) -> Iterator[Ratio]:
             yield Ratio(took / parsing, took, parsing, framework, path)
 
 
+def _written_scripts(directory: Path) -> Iterator[Path]:
+    """Write the scripts of `WRITTEN` below *directory*, and yield them; each starts
+    after a line ``=== NAME``.
+    """
+    for part in re.split(r"^=== ", WRITTEN.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        name, _, text = part.partition("\n")
+        path = directory / name.strip()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        yield path
+
+
 def print_ratios(found: list[Ratio]) -> None:
     """Print a line for each framework, and the scripts that take longest for what they
     are.
@@ -98,7 +111,7 @@ def print_ratios(found: list[Ratio]) -> None:
 def _everywhere(directory: Path) -> list[Path]:
     own = Path(__file__).parents[1] / "tests" / "derive" / "scripts"
     paths = [Path(sysconfig.get_path(name)) for name in ("purelib", "stdlib")]
-    list(written_scripts(directory))
+    list(_written_scripts(directory))
     others = [Path("/usr/lib/python3"), Path("/usr/share")]
     return [own, directory, *paths, *(each for each in others if each.is_dir())]
 

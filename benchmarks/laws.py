@@ -1,11 +1,12 @@
 """Run every law on many generated cases, and count them.
 
-Run: ``python benchmarks/laws.py [CASES] [--seed FIRST] [--schemas FILE]``; by default
-100,000 cases in all.
+Run: ``python benchmarks/laws.py [CASES] [--seed FIRST] [--schemas FILE] [--law NAME]``;
+by default 100,000 cases in all.
 
-The laws of accepting (valid calls, single errors, cuts, anything) take generated
-schemas of every kind, or the schemas of real tools in FILE (JSON Lines, each with a
-``schema``), closed and open in turn; those of versions, migrations and compatibility
+The laws of accepting (valid calls, single errors, the same error in all members, cuts,
+anything) take generated schemas of every kind, tools in the shapes of MCP servers, or
+the schemas of real tools in FILE (JSON Lines, each with a ``schema``), closed and open
+in turn; those of versions, migrations and compatibility
 are the hypothesis tests of their modules, at random.
 """
 
@@ -49,21 +50,29 @@ def hypothesis_laws() -> Iterator[tuple[str, Any]]:
                 yield key, test
 
 
+def law_names() -> list[str]:
+    """Return the names of the laws of accepting."""
+    from tests.contract.laws import LAWS
+
+    return [law.__name__ for law in LAWS]
+
+
 def run_accepting(
-    wanted: int, seed: int, schemas: list[dict[str, Any]]
+    wanted: int, seed: int, schemas: list[dict[str, Any]], law_name: str | None
 ) -> tuple[int, int]:
-    """Run the laws of accepting until *wanted* calls were tried; return how many were,
-    and how many broke a law.
+    """Run the laws of accepting, or that of *law_name*, until *wanted* calls were
+    tried; return how many were, and how many broke a law.
     """
     from tests.contract.generated import Case
     from tests.contract.laws import LAWS
 
+    laws = [law for law in LAWS if law_name in (None, law.__name__)]
     tried = broken = 0
     start = time.perf_counter()
-    counts = dict.fromkeys((law.__name__ for law in LAWS), 0)
+    counts = dict.fromkeys((law.__name__ for law in laws), 0)
     while tried < wanted:
         case = Case.of(seed, schemas)
-        for law in LAWS if case is not None else ():
+        for law in laws if case is not None else ():
             assert case is not None
             try:
                 counts[law.__name__] += law(case)
@@ -134,9 +143,16 @@ def main() -> int:
         "--accepting", action="store_true", help="only the laws of accepting"
     )
     parser.add_argument(
+        "--law",
+        choices=law_names(),
+        help="only this law of accepting; implies --accepting",
+    )
+    parser.add_argument(
         "--schemas", type=Path, help="a JSON Lines file with schemas of real tools"
     )
     options = parser.parse_args()
+    if options.law:
+        options.accepting = True
     lines = (
         options.schemas.read_text(encoding="utf-8").splitlines()
         if options.schemas
@@ -152,6 +168,7 @@ def main() -> int:
         options.cases if options.accepting else options.cases // 2,
         options.seed,
         schemas,
+        options.law,
     )
     if not options.accepting:
         more, failed = run_hypothesis(

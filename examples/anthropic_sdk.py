@@ -1,8 +1,8 @@
-"""Skills in a loop around Anthropic's own SDK: definitions in, tool uses out, results
-back.
+"""Use skills in a loop around Anthropic's SDK: send definitions, receive tool uses,
+return results.
 
-``python examples/anthropic_sdk.py --model claude-sonnet-4-5`` uses a key; without, the
-SDK's own types are filled from a script.
+``python examples/anthropic_sdk.py --model claude-sonnet-4-5`` needs an API key; without
+``--model``, scripted replies fill the SDK's types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPT: list[Any] = [
 
 
 def scripted(messages: list[Any], **request: Any) -> Message:
-    """Answer as the script says: a tool use, or the last words."""
+    """Return the next reply of the script: a tool use or the final text."""
     said = SCRIPT[sum(message["role"] == "assistant" for message in messages)]
     if isinstance(said, str):
         block: dict[str, Any] = {"type": "text", "text": said}

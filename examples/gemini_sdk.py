@@ -1,8 +1,8 @@
-"""Skills in a loop around Google's own SDK: declarations in, function calls out,
-results back.
+"""Use skills in a loop around Google's SDK: send declarations, receive function calls,
+return results.
 
-``python examples/gemini_sdk.py --model gemini-2.5-flash`` uses a key; without, the
-SDK's own types are filled from a script.
+``python examples/gemini_sdk.py --model gemini-2.5-flash`` needs an API key; without
+``--model``, scripted replies fill the SDK's types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCRIPT: list[Any] = [
 def scripted(
     contents: list[types.Content], **request: Any
 ) -> types.GenerateContentResponse:
-    """Answer as the script says: a function call, or the last words."""
+    """Return the next reply of the script: a function call or the final text."""
     said = SCRIPT[sum(content.role == "model" for content in contents)]
     part = (
         {"text": said}

@@ -1,7 +1,7 @@
-"""Skills in Google's Agent Development Kit: one toolset.
+"""Use skills in Google's Agent Development Kit with one toolset.
 
-``--model gemini-2.5-flash`` uses a key; without, a ``BaseLlm`` of the kit plays a
-script.
+``--model gemini-2.5-flash`` needs an API key; without it, a ``BaseLlm`` subclass
+returns scripted replies.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ HERE = Path(__file__).parent
 
 
 def call(tool: str, /, **arguments: Any) -> types.Part:
-    """Return a model's call."""
+    """Return a tool call as a model's reply."""
     return types.Part(function_call=types.FunctionCall(name=tool, args=arguments))
 
 
 class Scripted(BaseLlm):
-    """Plays a script."""
+    """A model that returns scripted replies."""
 
     turns: list[types.Part]
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        """Answer as the script says."""
+        """Yield the next reply of the script."""
         yield LlmResponse(
             content=types.Content(role="model", parts=[self.turns.pop(0)])
         )

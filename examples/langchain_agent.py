@@ -1,9 +1,9 @@
-"""A LangChain agent with skills: one middleware for ``create_agent``, and no bad call
-ends the run.
+"""Run a LangChain agent with skills: one middleware for ``create_agent``, with which a
+bad call does not end the run.
 
-Without arguments a scripted model plays the part, so that no key is needed. With one,
-for example ``python examples/langchain_agent.py --model openai:gpt-4o``, the model of
-that provider does (its package and key given).
+Without arguments the model is scripted, so an API key is not needed. ``python
+examples/langchain_agent.py --model openai:gpt-4o`` uses a provider's model; it needs
+the provider's package and an API key.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ HERE = Path(__file__).parent
 
 
 def scripted_model() -> ScriptedChatModel:
-    """Return a model that forgets a parameter, reads what to do, and then calls
-    rightly.
+    """Return a model that forgets a parameter, reads the error, and then sends a
+    correct call.
     """
     return ScriptedChatModel(
         replies=[

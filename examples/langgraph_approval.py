@@ -1,10 +1,11 @@
-"""A LangGraph graph of one's own: a person approves an untrusted skill's script, even
-across restarts.
+"""Build your own LangGraph graph, in which a person approves an untrusted skill's
+script, even across restarts.
 
-The skills are not trusted, so their scripts run only if ``approve`` says so. It asks by
-LangGraph's ``interrupt``; the answer comes later, on the same thread, from the
-checkpoint: the digest of the files that the person approved, so that nothing else runs
-if they have changed meanwhile. ``--model openai:gpt-4o`` asks a real model.
+The skills are not trusted, so their scripts run only if ``approve`` says so. It asks
+with LangGraph's ``interrupt``. The answer comes later, on the same LangGraph thread,
+which is restored from the checkpoint. The answer is the digest of the approved files,
+so that the script does not run if they have changed meanwhile. ``--model
+openai:gpt-4o`` uses a real model.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ HERE = Path(__file__).parent
 
 
 def approve(request: Approval) -> str:
-    """Ask a person, and wait for as long as it takes; the answer is the digest of what
-    they approved.
+    """Ask a person and wait without a time limit; return the digest of the approved
+    files.
     """
     question = (
         f"May {request.name} run {request.script} with {dict(request.arguments)}?"

@@ -1,5 +1,5 @@
-"""Skills over MCP: a skillruntime server, started as a process; another runtime loads
-its tools.
+"""Serve skills over MCP: start a skillruntime server as a process, and load its tools
+in another runtime.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Two agents with different skills: a lead that delegates, and a specialist that alone
-may convert units.
+"""Run two agents with different skills: a lead that delegates, and a specialist. Only
+the specialist can convert units.
 
-To the lead, the specialist's skills do not exist: ``catalog.select`` is one agent's
-view.
+The lead cannot see the specialist's skills: ``catalog.select`` returns the view of one
+agent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 
 def model(*replies: AIMessage) -> Any:
-    """Return the model that was asked for, or one that replays *replies*."""
+    """Return the model named on the command line, or one that replays *replies*."""
     return (
         sys.argv[2]
         if sys.argv[1:2] == ["--model"]

@@ -1,7 +1,8 @@
-"""Skills in the OpenAI Agents SDK: the SDK hands over the model's raw text, so broken
-JSON is repaired.
+"""Use skills in the OpenAI Agents SDK. The SDK passes on the model's raw text, so
+malformed JSON is repaired.
 
-``--model gpt-4o`` uses a key; without, a ``Model`` of the SDK plays a script.
+``--model gpt-4o`` needs an API key; without it, a ``Model`` subclass returns scripted
+replies.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ HERE = Path(__file__).parent
 
 
 def call(name: str, arguments: str) -> ResponseFunctionToolCall:
-    """Return a model's call, its arguments as text."""
+    """Return a function call as a model's reply, with *arguments* as text."""
     return ResponseFunctionToolCall(
         name=name, arguments=arguments, call_id=f"call_{name}", type="function_call"
     )
 
 
 def say(text: str) -> ResponseOutputMessage:
-    """Return a model's last words."""
+    """Return a final text as a model's reply."""
     part = ResponseOutputText(text=text, type="output_text", annotations=[])
     return ResponseOutputMessage(
         id="1", content=[part], role="assistant", status="completed", type="message"
@@ -40,7 +41,7 @@ def say(text: str) -> ResponseOutputMessage:
 
 
 class Scripted(Model):
-    """Plays a script."""
+    """A model that returns scripted replies."""
 
     def __init__(self) -> None:
         self.turns: list[Any] = [
@@ -50,13 +51,13 @@ class Scripted(Model):
         ]
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        """Answer as the script says."""
+        """Return the next reply of the script."""
         return ModelResponse(
             output=[self.turns.pop(0)], usage=Usage(), response_id=None
         )
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        """Stream nothing: the script is played whole."""
+        """Raise an error: this model does not stream."""
         raise NotImplementedError
 
 

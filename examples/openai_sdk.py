@@ -1,8 +1,8 @@
-"""Skills in a loop around OpenAI's own SDK: definitions in, raw arguments out, answers
-back.
+"""Use skills in a loop around OpenAI's SDK: send definitions, receive raw arguments,
+return answers.
 
-``python examples/openai_sdk.py --model gpt-4o`` uses a key; without, the SDK's own
-types are filled from a script.
+``python examples/openai_sdk.py --model gpt-4o`` needs an API key; without ``--model``,
+scripted replies fill the SDK's types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPT: list[Any] = [
 
 
 def scripted(messages: list[Any], **request: Any) -> ChatCompletion:
-    """Answer as the script says: a call, or the last words."""
+    """Return the next reply of the script: a call or the final text."""
     said = SCRIPT[sum(message["role"] == "assistant" for message in messages)]
     message: dict[str, Any] = {
         "role": "assistant",

@@ -1,7 +1,7 @@
-"""Skills in a pydantic-ai agent: one toolset, and every answer is the envelope.
+"""Use skills in a pydantic-ai agent: one toolset, in which every answer is an envelope.
 
-``--model openai:gpt-4o`` uses a key; without, pydantic-ai's own ``FunctionModel`` plays
-the script.
+``--model openai:gpt-4o`` needs an API key; without it, pydantic-ai's ``FunctionModel``
+returns scripted replies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCRIPT: list[Any] = [
 
 
 def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Answer as the script says."""
+    """Return the next reply of the script."""
     return ModelResponse(
         [SCRIPT[sum(isinstance(message, ModelResponse) for message in messages)]]
     )

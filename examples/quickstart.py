@@ -1,5 +1,5 @@
-"""A skill's script and a Python function, called the way models call: five lines each,
-and nothing raises.
+"""Call a skill's script and a Python function as models do. Each takes five lines, and
+the calls do not raise.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A third-party skill with three plain argparse scripts, called by an agent without any
-code written for it.
+"""Let an agent call a third-party skill, three plain argparse scripts, without writing
+code for it.
 
-The scripts are read, never imported: each is a typed tool. What the model gets wrong is
-repaired or refused by parameter, and because the skill comes from an untrusted source,
-each run asks the host first.
+The scripts are read but not imported, and each becomes a typed tool. Wrong arguments
+are repaired, or refused with the parameter's name. Because the skill comes from an
+untrusted source, the host is asked before each run.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and c
 
 
 def approve(request: Approval) -> bool:
-    """Act as a user who reviews what would run, and allows the two scripts that only
-    read.
+    """Act as a user who reviews each run and allows only the two scripts that do not
+    write.
     """
     print(
         f"[host] run {request.script} of {request.skill.name} with "

@@ -1,10 +1,10 @@
-"""Files in the user's cache directory: data that can be computed again, so every
-failure is treated as an absent file.
+"""Read and write files in the user's cache directory. Their data can be computed again,
+so every failure is treated as an absent file.
 
-They are replaced as a whole, so any number of processes may read and write them at the
-same time, and a process that is killed while it writes leaves the old file, and its
-temporary one until a later write. They are read, never mapped into memory: a mapped
-file that another program cuts ends the process (SIGBUS).
+Files are replaced as a whole, so any number of processes may read and write them at the
+same time. A process that is killed while writing leaves the old file, and its temporary
+file until a later write. Files are read, never mapped into memory: if another program
+truncates a mapped file, the reading process is killed (SIGBUS).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import zlib
 from collections.abc import Iterable
 
 __all__ = [
+    "READ_FLAGS",
     "cache_directory",
+    "create_own",
     "open_own",
     "prune_cached",
     "read_cached",
@@ -26,19 +28,22 @@ __all__ = [
     "write_cached",
 ]
 
-_READ_FLAGS = (
+READ_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
+"""For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no
+writer.
+"""
 
 
 def cache_directory() -> str | None:
-    """Return the directory; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or there is
-    no home directory.
+    """Return the cache directory; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or
+    there is no home directory.
 
-    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache
+    ``SKILLRUNTIME_CACHE`` sets the directory; the default is the platform's cache
     directory.
     """
     stated = os.environ.get("SKILLRUNTIME_CACHE")
@@ -70,8 +75,8 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
             content = file.readall()
     except OSError:
         return None
-    # Detects damage, not attacks: whoever can write this file can also write the
-    # skills.
+    # The checksum detects damage, not attacks: whoever can write this file can also
+    # write the skills.
     checksum = content[:4]
     data = content[4:]
     if zlib.crc32(data).to_bytes(4, "little") != checksum:
@@ -80,7 +85,7 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
 
 
 def write_cached(name: str, data: bytes) -> None:
-    """Write *data* to the file *name*, ``directory/file`` perhaps; a failure is
+    """Write *data* to the file *name*, which may be ``directory/file``; a failure is
     ignored.
     """
     directory = cache_directory()
@@ -89,26 +94,26 @@ def write_cached(name: str, data: bytes) -> None:
     path = f"{directory}/{name}"
     parts = (zlib.crc32(data).to_bytes(4, "little"), data)
     if "/" in name:
-        # A directory of its own has thousands of files: `prune_cached` looks through
-        # them now and then.
+        # A subdirectory may hold thousands of files, so now and then `prune_cached`
+        # removes old ones.
         _replaced(path, parts)
     else:
         replace_file(path, parts)
 
 
 def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
-    """Return a descriptor of the regular file *path* of this user; *flags* are added to
-    those for reading.
+    """Return a descriptor of this user's regular file *path*, opened for reading with
+    the additional *flags*.
 
     Raises:
-        OSError: there is no such file, or it has more than *most_bytes*.
+        OSError: there is no such file, or it is larger than *most_bytes*.
     """
     # O_NONBLOCK: opening a FIFO returns at once, even if it has no writer.
-    descriptor = os.open(path, _READ_FLAGS | flags)
+    descriptor = os.open(path, READ_FLAGS | flags)
     try:
         status = os.fstat(descriptor)
-        # A file of another user could contain descriptions of their choice: in a shared
-        # directory it is ignored.
+        # Another user's file could contain descriptions of their choice, so it is
+        # ignored in a shared directory.
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
         if stat.S_ISREG(status.st_mode) and is_own and status.st_size <= most_bytes:
             return descriptor
@@ -122,10 +127,8 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
 
 
 def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
-    """Write *parts* to *path*, which has either its old or its new content at any time;
-    return whether it worked.
-
-    Anything else than a file, a device for example, is not replaced.
+    """Replace the file *path* atomically by *parts*, and return whether the write
+    succeeded. Only a regular file is replaced, never a device for example.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -139,20 +142,11 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 
 
 def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
-    # Random, because two threads of one process may write at the same time. No fsync: a
-    # lost file is made again.
+    # Random, because two threads of one process may write at the same time. No fsync,
+    # because a lost file is computed again.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        try:
-            descriptor = _created(temporary)
-        except FileNotFoundError:
-            # The directories are made once, not before each of the thousands of files
-            # that a first start writes.
-            directory = os.path.dirname(path)
-            # One by one, because makedirs gives its mode to the last directory only.
-            for each in (os.path.dirname(directory), directory):
-                os.makedirs(each, mode=0o700, exist_ok=True)
-            descriptor = _created(temporary)
+        descriptor = create_own(temporary)
     except OSError:
         return False
     try:
@@ -168,10 +162,26 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     return True
 
 
-def _created(path: str) -> int:
+def create_own(path: str) -> int:
+    """Create the file *path* and its directories, and return a descriptor open for
+    writing.
+
+    Raises:
+        OSError: the file exists already, or cannot be created.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # 0600: the data about private skills are private too.
-    return os.open(path, flags, 0o600)
+    # 0600, because data about private skills are private too.
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        # The directories are created only if opening fails, not before each file that a
+        # first start writes.
+        directory = os.path.dirname(path)
+        # Create them one by one, because makedirs applies its mode to the last
+        # directory only.
+        for each in (os.path.dirname(directory), directory):
+            os.makedirs(each, mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
 
 
 def prune_cached(name: str, most_files: int) -> None:
@@ -180,7 +190,10 @@ def prune_cached(name: str, most_files: int) -> None:
 
     Temporary files that killed writers left there are removed in any case.
     """
-    directory = f"{cache_directory()}/{name}"
+    cache = cache_directory()
+    if cache is None:
+        return
+    directory = f"{cache}/{name}"
     _remove_abandoned(directory, "")
     try:
         with os.scandir(directory) as entries:
@@ -196,7 +209,7 @@ def prune_cached(name: str, most_files: int) -> None:
             pass
 
 
-# No write takes an hour, so the writer of a file that is older has ended.
+# A write takes less than an hour, so the writer of an older file has ended.
 _ABANDONED_AFTER = 3600  # seconds
 
 

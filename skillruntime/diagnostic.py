@@ -1,4 +1,6 @@
-"""One finding of discovery or linting about a skill: data, never an exception."""
+"""Describe one finding of discovery or linting about a skill. A finding is data, never
+an exception.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding: the rule, its severity, the place, the message, and a hint on what
-    would be right.
+    """A finding: the rule, its severity, the place, the message, and a hint at the
+    correction.
 
-    ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1;
-    ``related`` has the files of other skills that the message names, which a view for
-    one caller may hide.
+    ``path`` is the file or directory in question; ``line`` and ``column`` count from 1;
+    ``related`` lists the files of other skills that the message names; a view for one
+    caller may hide these skills.
 
     >>> print(Diagnostic("name-form", Severity.WARNING, "SKILL.md", "no name", line=2))
     SKILL.md:2: warning: no name [name-form]
@@ -51,7 +53,7 @@ class Diagnostic:
         return f"{where}: {self.severity.value}: {self.message}{hint} [{self.rule}]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as a JSON object, without the fields that are empty."""
+        """Return the finding as a JSON object without its empty fields."""
         fields = ("rule", "severity", "path", "line", "column", "message", "hint")
         document = {field: getattr(self, field) for field in fields}
         document["severity"] = self.severity.value

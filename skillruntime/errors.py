@@ -68,7 +68,9 @@ __all__ = [
 
 
 class ErrorCode(StrEnum):
-    """The codes of the standard envelope, of the invocation protocol, and our own."""
+    """The error codes of the standard envelope and the invocation protocol, and our
+    own.
+    """
 
     # Contract document, 31.4: input
     INVALID_INPUT = "INVALID_INPUT"
@@ -85,11 +87,12 @@ class ErrorCode(StrEnum):
     # Contract document, 31.4: the skill itself
     INTERNAL_ERROR = "INTERNAL_ERROR"
     PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
-    # The invocation protocol: these two reach a caller as they are;
-    # remote/wire_errors.py maps its other codes
+    # The invocation protocol: these two reach a caller unchanged; remote/wire_errors.py
+    # maps the other codes
     AUTH_REQUIRED = "AUTH_REQUIRED"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
-    # Ours: cases that 31.4 has no code for and that need a different next step
+    # The library's own: cases that need a different next step, and have no code in the
+    # contract document
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
     UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
     INCOMPATIBLE_RUNTIME = "INCOMPATIBLE_RUNTIME"
@@ -120,15 +123,15 @@ class SkillError:
     suggested_action: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4, with ``details`` and ``suggested_action``
-        only if there are any.
+        """Return the JSON object of the contract document, 31.4, with ``details`` and
+        ``suggested_action`` only if they are not empty.
         """
         document: dict[str, Any] = {
             "code": self.code.value,
             "message": self.message,
             "recoverable": self.recoverable,
         }
-        # 31.4 gives both members as optional: an empty one would only cost the model
+        # Both members are optional there, and an empty one would only cost the model
         # tokens.
         if self.details:
             document["details"] = self.details
@@ -140,8 +143,8 @@ class SkillError:
 class SkillRuntimeError(Exception):
     """The base of the family: a failure that a model, or the host, can act on.
 
-    *details* and *suggested_action* go to the model as they are; *recoverable*
-    overrides the class's own.
+    *details* and *suggested_action* go to the model unchanged; *recoverable* overrides
+    the value of the class.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
@@ -156,14 +159,14 @@ class SkillRuntimeError(Exception):
         recoverable: bool | None = None,
     ) -> None:
         super().__init__(message)
-        self.details = dict(details) if details else None
+        self.details: dict[str, Any] | None = dict(details) if details else None
         self.suggested_action = suggested_action
         if recoverable is not None:
             self.recoverable = recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return the errors of the envelope for this failure: one, or one per offending
-        parameter.
+        """Return this failure as errors of the envelope: a single one, or one per
+        offending parameter.
         """
         error = SkillError(
             self.code, str(self), self.recoverable, self.details, self.suggested_action
@@ -174,8 +177,8 @@ class SkillRuntimeError(Exception):
         """Return the parts for pickling and copying; the default calls the class with
         ``args`` alone.
 
-        A process pool breaks, for all its calls, if its worker raises an exception that
-        cannot be unpickled.
+        If a worker raises an exception that cannot be unpickled, its process pool fails
+        every call.
         """
         return _restored, (type(self), self.args), self.__dict__
 
@@ -183,8 +186,8 @@ class SkillRuntimeError(Exception):
 class SkillInputError(SkillRuntimeError):
     """The arguments do not fit the contract.
 
-    ``errors`` is that document's list of sentences; ``skill_errors`` are the same
-    faults, structured, one per offending parameter.
+    ``errors`` is the contract document's list of sentences; ``skill_errors`` are the
+    same faults as structured errors, one per offending parameter.
 
     >>> faults = ["'topics' is a required property"]
     >>> SkillInputError("Input validation failed", errors=faults).errors
@@ -204,9 +207,9 @@ class SkillInputError(SkillRuntimeError):
         suggested_action: str | None = None,
     ) -> None:
         super().__init__(message, details=details, suggested_action=suggested_action)
-        self.skill_errors = tuple(skill_errors)
-        # 31.3 passes sentences, as its examples do; the library itself passes
-        # structured errors.
+        self.skill_errors: tuple[SkillError, ...] = tuple(skill_errors)
+        # The code and examples of the contract document, 31.3, pass sentences. The
+        # library itself passes structured errors.
         if errors is None:
             errors = [error.message for error in self.skill_errors]
         self.errors: list[str] = list(errors)
@@ -220,15 +223,15 @@ class SkillInputError(SkillRuntimeError):
         return f"{message}: {'; '.join(faults)}"
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return one error per offending parameter; if only sentences are known, one
-        error that lists them.
+        """Return one error per offending parameter, or one error that lists the
+        sentences if only these are known.
         """
         if self.skill_errors:
             return self.skill_errors
         details = self.details
         if not details and self.errors:
-            # The envelope of 31.3's example: one error whose details list the
-            # sentences.
+            # As in the example of the contract document, 31.3: one error, whose details
+            # list the sentences.
             details = {"validation_errors": self.errors}
         error = SkillError(
             self.code,
@@ -240,7 +243,7 @@ class SkillInputError(SkillRuntimeError):
         return (error,)
 
     def to_response(self) -> dict[str, Any]:
-        """Return the envelope of 31.4 as a dictionary."""
+        """Return the envelope (contract document, 31.4) as a dictionary."""
         return {
             "status": "failed",
             "errors": [error.to_dict() for error in self.to_errors()],
@@ -270,7 +273,7 @@ class SkillNotFoundError(SkillRuntimeError):
 
 
 class ResourceNotFoundError(SkillRuntimeError):
-    """The skill has no such file, or it lies outside the skill's directory."""
+    """The skill has no such file, or the file lies outside the skill's directory."""
 
     code = ErrorCode.FETCH_FAILED
     recoverable = True
@@ -322,8 +325,8 @@ class ToolExecutionError(SkillRuntimeError):
     code = ErrorCode.TOOL_EXECUTION_FAILED
 
 
-# A TimeoutError too, so that code around a call can treat it as the deadline of anyio
-# or asyncio that it is.
+# Also a TimeoutError, so that code around a call can treat it like a deadline of anyio
+# or asyncio.
 class ToolTimeoutError(SkillRuntimeError, TimeoutError):
     """The skill ran past its deadline."""
 
@@ -357,5 +360,5 @@ def _restored(
     kind: type[SkillRuntimeError], args: tuple[Any, ...]
 ) -> SkillRuntimeError:
     error = kind.__new__(kind)
-    error.args = args  # `OSError.__new__` leaves them to `__init__`
+    error.args = args  # `OSError.__new__` does not set them: `__init__` does
     return error

@@ -1,6 +1,4 @@
-"""Which extra installs a package that is missing: the error names the command to
-run.
-"""
+"""Find the extra that installs a missing package: the error names the command to run."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ _EXTRAS = {
     "oauth": ("authlib", "joserfc"),
     "dbos": ("dbos", "psycopg"),
     "otel": ("opentelemetry",),
+    "test": ("pytest",),
     "skills": (
         "cryptography",
         "duckdb",
@@ -46,8 +45,8 @@ def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
     """Return the error to raise in place of *error*, the failed import of a package
     that an extra installs.
 
-    An import of this library's own modules that failed is a bug, and comes back as it
-    is.
+    A failed import of this library's own modules is a bug, so its *error* is returned
+    unchanged.
 
     >>> error = ModuleNotFoundError("No module named 'langgraph'", name="langgraph")
     >>> print(missing_extra(error))

@@ -1,9 +1,9 @@
 """Resolve a package's public names at their first use, so that importing the package
-costs next to nothing.
+costs almost no time.
 
-The names of a package stand once, in its `__init__.pyi`: type checkers and editors read
-that file, and so does this module, when a name is first asked for. Each line has the
-form ``from skillruntime.module import Name as Name``.
+A package lists its names only in its `__init__.pyi`. Type checkers and editors read
+that file, and this module reads it when a name is first used. Each line has the form
+``from skillruntime.module import Name as Name``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+# Imported before any thread can be importing a module of this package.
+import skillruntime.forks  # noqa: F401  it registers handlers for forked children
 from skillruntime.extras import missing_extra
 
 __all__ = ["lazy_exports"]
@@ -22,8 +24,8 @@ _PUNCTUATION = str.maketrans("(,)", "   ")
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an
-    `__init__.pyi`.
+    """Return the ``__getattr__`` and ``__dir__`` (PEP 562) for *package*, which must
+    have an `__init__.pyi`.
 
     >>> import skillruntime.catalog
     >>> getattr_, dir_ = lazy_exports("skillruntime.catalog")
@@ -33,8 +35,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     @cache
     def modules() -> dict[str, str]:
-        # As `pkgutil.get_data` does, whose import takes longer than all the rest of a
-        # start; works in archives too.
+        # This does the same as `pkgutil.get_data`, whose import takes longer than the
+        # rest of a start, and also works in archives.
         module = sys.modules[package]
         path = f"{module.__path__[0]}/__init__.pyi"
         # A package has a loader, and every loader of files has `get_data`.
@@ -66,8 +68,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 def _is_installed(package: str, name: str) -> bool:
-    """Return whether the packages that *name* needs are installed: ``from package
-    import *`` takes only such names.
+    """Return whether the packages that *name* needs are installed; ``from package
+    import *`` imports only such names.
     """
     try:
         getattr(sys.modules[package], name)

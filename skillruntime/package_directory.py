@@ -1,4 +1,4 @@
-"""Where the package's own files lie: the only place that knows its depth."""
+"""Locate the package's own files. Only this module knows the package's depth."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 __all__ = ["PACKAGE_DIRECTORY"]
 
-# Not pathlib, which takes longer to import than all the rest of a short command.
+# Not pathlib, whose import takes longer than the rest of a short command.
 PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(__file__))
-"""The directory of the package ``skillruntime``, absolute."""
+"""The absolute path of the package directory ``skillruntime``."""

@@ -11,9 +11,8 @@ import re
 import shutil
 import socket
 import sys
-import zlib
-from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +53,15 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 @pytest.hookimpl(tryfirst=True)  # before what is slow is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    cases = Counter[str]()
     for item in items:
-        if marker := item.get_closest_marker("one_in"):
-            name = item.nodeid.partition("[")[0]
-            # By a sum over the name: every n-th would be the same of one parameter for
-            # each of another.
-            if cases[name] and zlib.crc32(item.nodeid.encode()) % marker.args[0]:
-                item.add_marker(pytest.mark.slow)
-            cases[name] += 1
+        marker = item.get_closest_marker("quick_cases")
+        if marker and case_of(item) not in marker.args[0]:
+            item.add_marker(pytest.mark.slow)
+
+
+def case_of(item: pytest.Item) -> str:
+    """Return the id of a test's parameters."""
+    return item.nodeid.partition("[")[2].removesuffix("]")
 
 
 def pytest_collection_finish() -> None:
@@ -84,9 +83,22 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    try:
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with skipping_missing_modules():
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with skipping_missing_modules():
+        return (yield)
+
+
+@contextmanager
+def skipping_missing_modules() -> Iterator[None]:
+    """In a plain install, skip a test that needs the module of an extra."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (
             IS_BASE

@@ -49,6 +49,24 @@ SHAPES: dict[str, Callable[[int], str]] = {
         f"a{number}: &a [*a,*a]\n" for number in range(n // 16)
     ),
     "tags": lambda n: "<a " * (n // 3),
+    "parameters of a template": lambda n: (
+        "<function=f>"
+        + "".join(
+            f"\n<parameter=k{number}>\nx\n</parameter>" for number in range(n // 36)
+        )
+    ),
+    "parameters inside parameters": lambda n: (
+        "<function=f>"
+        + "".join(
+            f"\n<parameter=k{number}>\n<parameter=x></parameter>\n"
+            for number in range(n // 46)
+        )
+        + "</function>"
+    ),
+    "ends of parameters": lambda n: (
+        "<function=f><parameter=a>" + "</parameter> x " * (n // 15) + "</function>"
+    ),
+    "doubled braces": lambda n: "{{" * (n // 2),
     "opened tag": lambda n: "<" + " " * n + "x",
     "comments": lambda n: "<!--" * (n // 4),
     "dashes": lambda n: "-" * n,
@@ -264,7 +282,7 @@ def expressions() -> tuple[list[Expression], list[str]]:
     found: list[Expression] = []
     unknown: list[str] = []
     for name, source in sources.items():
-        if "\nimport re\n" not in source:
+        if "\nimport re\n" not in source and "lazy_pattern" not in source:
             continue
         try:
             module = import_module(name)
@@ -310,6 +328,8 @@ def _patterns_in(values: Iterable[Any]) -> list[re.Pattern[Any]]:
     for value in values:
         if isinstance(value, re.Pattern):
             found.append(value)
+        elif type(value).__name__ == "LazyPattern":
+            found.append(value.compiled())
         elif isinstance(value, dict):
             found += _patterns_in(value.values())
         elif isinstance(value, list | tuple):

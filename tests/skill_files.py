@@ -1,5 +1,5 @@
-"""A skill directory as third parties publish it: a SKILL.md and scripts, without a
-contract.
+"""Directories of a test: a skill as third parties publish it, with a SKILL.md and
+scripts but without a contract, and an empty directory.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["write_skill_files"]
+__all__ = ["made", "write_skill_files"]
 
 
 def write_skill_files(
@@ -21,4 +21,10 @@ def write_skill_files(
     for path, content in {"SKILL.md": text, **files}.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(content)
+    return directory
+
+
+def made(directory: Path) -> Path:
+    """Make *directory* and return it."""
+    directory.mkdir(parents=True, exist_ok=True)
     return directory

@@ -20,11 +20,12 @@ from tests.proportion import modules, sources
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"extras"},
+    {"extras", "forks"},
     {
         "errors",
         "diagnostic",
         "lazy_exports",
+        "lazy_patterns",
         "cache_files",
         "package_directory",
         "_version",

@@ -173,3 +173,19 @@ def test_a_directory_of_many_files_is_cleaned_when_it_is_pruned(
 
     assert not left.exists()
     assert read_cached("derived/one", 100) == b"kept"
+
+
+def test_without_a_cache_directory_nothing_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not in a directory that has the name of nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+    kept = tmp_path / "None" / "some"
+    kept.mkdir(parents=True)
+    for number in range(3):
+        (kept / str(number)).touch()
+
+    prune_cached("some", 1)
+
+    assert len([*kept.iterdir()]) == 3

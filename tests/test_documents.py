@@ -45,6 +45,58 @@ def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert result.failed == 0
 
 
+TEXTS = [*PAGES, *(path for path in sorted(ROOT.glob("*.md")) if path not in PAGES)]
+ITEM = re.compile(r"([-*]|\d+\.)( |$)")
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_lists_and_tables_are_whole(page: Path) -> None:
+    """No list item is empty or continues at the margin, and each row of a table has the
+    cells of its header.
+    """
+    faults = []
+    before = ""
+    cells = 0
+    in_code = False
+    lines = page.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, 1):
+        place = f"{page.name}:{number}: {line[:60]!r}"
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        if in_code:
+            before = line
+            continue
+        if line.endswith(" "):
+            faults.append(f"{place} ends with a space")
+        if ITEM.fullmatch(line.strip()):
+            faults.append(f"{place} is an empty item")
+        if not line and not before and number > 1:
+            faults.append(f"{place} is a second blank line")
+        is_text = bool(line) and not line.startswith((" ", "#", "|", "```"))
+        is_text = is_text and not ITEM.match(line)
+        if (
+            is_text
+            and not line.startswith("<")
+            and (ITEM.match(before) or re.match(r" {2,}\S", before))
+        ):
+            faults.append(f"{place} continues a list at the margin")
+        if line.startswith("|") and cells == 0:
+            rule = lines[number] if number < len(lines) else ""
+            if not re.fullmatch(r"\|([ :]*-+[ :]*\|)+", rule):
+                faults.append(f"{place} is a row without a header")
+        if line.startswith("|"):
+            found = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line)))
+            cells = cells or found
+            if found != cells or not line.endswith("|"):
+                faults.append(f"{place} has other cells than its table")
+        else:
+            if cells and line:
+                faults.append(f"{place} follows a table without a blank line")
+            cells = 0
+        before = line
+    assert faults == []
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_a_module_run(name: str) -> None:
     """Every ``>>>`` in the docstrings of a module gives the output below it."""
@@ -166,5 +218,49 @@ def test_the_commonest_messages_are_those_of_the_code() -> None:
     )
     messages = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
 
-    assert len(messages) == 20
+    assert len(messages) == 21
     assert [message for message in messages if message not in source] == []
+
+
+_TOCTREE = re.compile(r"^```\{toctree\}\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def entries_of_menu(page: Path) -> list[str]:
+    """Return the pages that the toctrees of *page* name."""
+    entries = []
+    for block in _TOCTREE.findall(page.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            if line and not line.startswith(":"):
+                entries.append(re.sub(r".*<(.*)>", r"\1", line))
+    return entries
+
+
+def test_the_menu_is_short_and_reaches_every_page() -> None:
+    """The home page's menu has at most 25 entries, and each page is in the menu of some
+    page or says that it is in none.
+    """
+    docs = ROOT / "docs"
+    reached = set()
+    for page in docs.rglob("*.md"):
+        for entry in entries_of_menu(page):
+            reached.add((page.parent / f"{entry}.md").resolve())
+
+    in_none = {
+        page.name
+        for page in docs.rglob("*.md")
+        if page.resolve() not in reached
+        and not page.read_text(encoding="utf-8").startswith("---\norphan: true\n")
+    }
+    assert len(entries_of_menu(docs / "index.md")) <= 25
+    assert in_none == {"index.md"}
+
+
+def test_the_dark_drawing_differs_in_its_colours_only() -> None:
+    """``call-dark.svg`` is ``call.svg`` with another style."""
+    images = ROOT / "docs" / "images"
+    style = re.compile("<style>.*</style>", re.DOTALL)
+    light = images.joinpath("call.svg").read_text(encoding="utf-8")
+    dark = images.joinpath("call-dark.svg").read_text(encoding="utf-8")
+
+    assert style.sub("", light) == style.sub("", dark)
+    assert light != dark

@@ -24,20 +24,10 @@ MOST_POSITIONAL = 5
 MOST_COMPLEX = 20
 WIDEST = 100
 
-DENSE: set[str] = {
-    "derive/readers/click_reader.py:_to_command",
-    "derive/readers/shell_checks.py:ShellChecks._refusal",
-    "derive/readers/shell_script.py:_look_at_words",
-    "derive/readers/shell_script.py:_places",
-    "derive/readers/shell_script.py:_read_choice",
-    "derive/readers/shell_syntax.py:_word_end",
-}
+DENSE: set[str] = set()
 """Functions with a statement of more than three decisions."""
 
-NESTED: set[str] = {
-    "derive/readers/shell_checks.py:ShellChecks._absolute",
-    "derive/readers/shell_checks.py:_resolved",
-}
+NESTED: set[str] = set()
 """Functions with a conditional expression inside another."""
 
 SPLATS: set[str] = set()

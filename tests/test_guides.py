@@ -31,7 +31,7 @@ GUIDES = (
     "test-a-skill.md",
     "internet.md",
     "publish.md",
-    "stateless-service.md",
+    "langchain.md",
 )
 _BLOCK = re.compile(
     r"(?:^`(?P<path>[\w./-]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",

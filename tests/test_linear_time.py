@@ -24,7 +24,11 @@ from skillruntime.catalog.visibility import (
 )
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.presentation.skill_directory import SkillDirectory
-from skillruntime.runtime.scripts.result import parse_text_output, reported_failure
+from skillruntime.runtime.scripts.result import (
+    parse_text_output,
+    reported_failure,
+    text_besides_result,
+)
 from tests.linear_time import (
     COMMON_SHAPES,
     SHAPES,
@@ -53,6 +57,7 @@ PACKAGES = [
     "remote",
     "runtime",
     "server",
+    "testing",
     "tokens",
 ]
 
@@ -67,7 +72,7 @@ def found() -> dict[str, list[Expression]]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(["adapters", "cli", "compatibility"])
 def test_every_expression_takes_linear_time(
     package: str, found: dict[str, list[Expression]]
 ) -> None:
@@ -203,6 +208,7 @@ def variables(text: str) -> None:
 def result(text: str) -> None:
     parse_text_output(encoded(text))
     reported_failure(text)
+    text_besides_result(text)
     visible_line(text)
     escaped(text)
     hidden_characters(text)
@@ -279,7 +285,19 @@ READERS: dict[str, Callable[[Path], Reader]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "SKILL.md",
+        "frontmatter",
+        "metadata",
+        "words of a contract",
+        "descriptor.json",
+        "Node script",
+        "result",
+        "variables",
+        "MCP frame",
+    ]
+)
 def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Each of the hostile shapes, at each place where a third party's text can
     stand.

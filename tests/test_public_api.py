@@ -59,7 +59,7 @@ def names_of(package: str) -> dict[str, str]:
 
 def page() -> str:
     """Return the page as it should be."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION.rstrip()]
     for package in PACKAGES:
         names = names_of(package)
         if not names:

@@ -4,6 +4,7 @@ are run by test_documents.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,13 +73,11 @@ CLAIMS = {
     ),
     "malformed calls repaired, of 1,850": "benchmarks/coercion.py",
     "wrong values returned, of 3,961 calls": "benchmarks/coercion.py",
-    "accepting a valid mapping": "benchmarks/accept.py",
+    "accepting a valid mapping": "benchmarks/accept_shapes.py",
     "a whole call, `SkillTool.invoke`": "benchmarks/call_overhead.py",
     "cold start, 10,000 skills": "benchmarks/load.py",
     "the skills in 300 installed packages": "benchmarks/load.py",
-    "a right skill ranked first, for long tasks over 30,000 skills": (
-        "benchmarks/search.py"
-    ),
+    "the right skill ranked first, for": "benchmarks/search_requests.py",
     "a request with 705 real skills": "benchmarks/token_budget.py",
     "hostile scripts contained, of 164": "benchmarks/hostile_peers",
     "`import skillruntime` imports none of them": (
@@ -95,6 +94,20 @@ def test_a_claim_of_the_readme_is_shown(claim: str, shown_by: str) -> None:
     assert claim in (ROOT / "README.md").read_text("utf-8")
     assert (ROOT / file).exists()
     assert not test or f"def {test}(" in (ROOT / file).read_text("utf-8")
+
+
+RATIO = re.compile(r"\| *(\d+(?:\.\d+)? x(?: \([\d.]+ to [\d.]+\))?) *\|")
+
+
+def test_a_ratio_of_the_readme_is_that_of_the_page_of_benchmarks() -> None:
+    """A figure that both state is the same, with its range."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    ratios = RATIO.findall(readme)
+
+    assert len(ratios) >= 4
+    for ratio in ratios:
+        assert re.search(rf"(?<![\d.]){re.escape(ratio)}", page), ratio
 
 
 # They run until they are stopped.

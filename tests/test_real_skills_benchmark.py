@@ -15,6 +15,10 @@ from tests import needs
 
 needs.package("langchain")
 
+from benchmarks.real_skills.named_files import named_files  # noqa: E402
+from benchmarks.real_skills.walk import walk  # noqa: E402
+from benchmarks.real_skills.walk_plans import Run, makes, makes_text  # noqa: E402
+
 ROOT = Path(__file__).parents[1]
 
 SCRIPT = """
@@ -98,3 +102,60 @@ def test_an_untrusted_skill_is_called_but_not_shown(cells: dict[Any, Any]) -> No
 def test_a_status_decides_nothing(cells: dict[Any, Any], way: str) -> None:
     """A call that succeeds without the wanted file is a wrong success."""
     assert cells["silent", way]["result"] == "wrong"
+
+
+def test_files_are_found_by_the_names_of_the_instructions() -> None:
+    """A name is a path, the end of one, or a pattern, in any case of letters."""
+    files = ("SKILL.md", "forms.md", "ref/go/README.md", "ref/rust/README.md", "run.py")
+    instructions = (
+        "Read **FORMS.md** and `./ref/`, then [one](ref/{lang}/README.md). "
+        "A README.md is not said which. Start <skill>/run.py; see {name}."
+    )
+
+    named = named_files(instructions, files)
+
+    assert [(each.written, each.path) for each in named] == [
+        ("FORMS.md", "forms.md"),
+        ("./ref/", "ref"),
+        ("ref/go/README.md", "ref/go/README.md"),
+        ("ref/rust/README.md", "ref/rust/README.md"),
+        ("run.py", "run.py"),
+    ]
+
+
+@pytest.mark.processes
+def test_a_walk_reads_every_file_and_what_scripts_made(tmp_path: Path) -> None:
+    """A script counts as done if the file that it should make is there."""
+    skill = tmp_path / "shouting"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "scripts" / "shout.py").write_text(SCRIPT)
+    (skill / "scripts" / "other.py").write_text("")
+    (skill / "rules.md").write_text("Use capitals.\n")
+    (skill / "data.bin").write_bytes(b"\xff\x00\xfe")
+    (skill / "SKILL.md").write_text(
+        "---\nname: shouting\ndescription: Shouts\n---\nRead RULES.md\n"
+    )
+    arguments = {"text": "hello", "out": "loud.txt"}
+    plan = (
+        Run(
+            "scripts/shout.py",
+            "shouting/shout",
+            arguments,
+            makes_text("loud.txt", "HELLO"),
+        ),
+        Run("scripts/shout.py", "shouting/shout", arguments, makes("none.txt")),
+    )
+
+    rows = walk(skill, plan, is_trusted=True)
+
+    assert [(row.kind, row.name, row.result) for row in rows] == [
+        ("named", "RULES.md", "read"),
+        ("file", "data.bin", "binary"),
+        ("file", "scripts/other.py", "read"),
+        ("file", "scripts/shout.py", "read"),
+        ("script", "scripts/shout.py", "done"),
+        ("made", "loud.txt", "read"),
+        ("script", "scripts/shout.py", "no"),
+        ("made", "loud.txt", "read"),
+        ("script", "scripts/other.py", "no"),
+    ]

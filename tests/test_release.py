@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 from click import Context
+from packaging.requirements import Requirement
 
 from skillruntime import Contract, SkillResponse, SkillRuntime, SkillToolkit
 from skillruntime.cli import group
@@ -87,7 +90,7 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
             if line.startswith("skillruntime ")
         ]
 
-    assert {words[1] for words in called} == {"validate", "diff", "lock"}
+    assert {words[1] for words in called} == {"validate", "diff", "lock", "test"}
     for _, name, *words in called:
         options = {
             option
@@ -98,13 +101,19 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("some_sandbox")
 def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
     """Its shell step, as GitHub runs it: good skills pass, and a contract whose version
     is too low does not.
     """
     step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][-1]
     contract = tmp_path / "skills" / "word-count" / "contract.json"
-    inputs = {"SKILLS": "skills", "BASE": "HEAD", "LOCKFILE": "skills-lock.json"}
+    inputs = {
+        "SKILLS": "skills",
+        "BASE": "HEAD",
+        "LOCKFILE": "skills-lock.json",
+        "TEST": "true",
+    }
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -151,6 +160,7 @@ def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
     assert [name for name, results in sorted(found.items()) if results] == [
         "diff",
         "lock",
+        "test",
     ]
 
 
@@ -173,3 +183,46 @@ def test_a_repr_says_what_a_thing_is() -> None:
     assert repr(runtime.call_sync("x", {})) == (
         "<SkillResponse failed: SKILL_NOT_FOUND There is no skill named 'x'>"
     )
+
+
+_BY_BRANCH = {"pypa/gh-action-pypi-publish"}
+"""Actions without a digest that was read from a copy of their repository."""
+
+
+def test_each_action_of_the_workflows_is_pinned_by_its_digest() -> None:
+    """A tag can be moved to another commit; the comment says which version it is."""
+    workflows = Path(__file__).parents[1] / ".github" / "workflows"
+    unpinned = set()
+    for path in workflows.glob("*.yml"):
+        for action, reference in re.findall(
+            r"uses: ([\w./-]+)@(.*)", path.read_text(encoding="utf-8")
+        ):
+            if not re.fullmatch(r"[0-9a-f]{40}  # v\d+\.\d+\.\d+", reference):
+                unpinned.add(action)
+
+    assert unpinned == _BY_BRANCH
+
+
+def test_every_upper_bound_has_its_reason() -> None:
+    """The next major version has the reason that stands at the top of pyproject.toml;
+    any other bound has its own, on its line.
+    """
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    document = tomllib.loads(text)
+    requirements = [*document["build-system"]["requires"]]
+    requirements += document["project"]["dependencies"]
+    for extra in document["project"]["optional-dependencies"].values():
+        requirements += extra
+    unexplained = []
+    for written in requirements:
+        for bound in Requirement(written).specifier:
+            is_major = bound.operator == "<" and bound.version.isdigit()
+            if bound.operator in (">=", ">") or is_major:
+                continue
+            lines = [line for line in text.splitlines() if f'"{written}"' in line]
+            if not all(re.search(r'",  # \w', line) for line in lines):
+                unexplained.append(written)
+
+    assert '# Upper bounds. "<5" is the next major version' in text
+    assert len(requirements) > 60
+    assert unexplained == []

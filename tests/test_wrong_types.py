@@ -39,10 +39,10 @@ OLD = Migration.from_function(
 TO_NAMES = [
     (
         lambda: discover(3),
-        "discover takes directories, one by one: discover('skills', 'more-skills'); "
-        "got 3",
+        "discover takes directories, one by one or in one list: discover('skills', "
+        "'more-skills'); got 3",
     ),  # type: ignore[arg-type]
-    (lambda: discover(["a", "b"]), "got ['a', 'b']"),  # type: ignore[arg-type]
+    (lambda: discover(["skills", 3]), "got 3"),  # type: ignore[list-item]
     (lambda: discover(Root(None)), "discover takes directories"),  # type: ignore[arg-type]
     (
         lambda: validate(None),

@@ -1,5 +1,5 @@
-"""A scripted model that follows what it was answered: it fills in a path that an answer
-gave, as a model copies it.
+"""Scripted models that follow what they were answered: they fill in a path that an
+answer gave, as a model copies it, or decide the next call by the last answer.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
 
-from skillruntime.testing import ScriptedChatModel
+from skillruntime.testing import ScriptedChatModel, call_message
 
 _PLACE = re.compile(r"\{(inputs|[a-z]+:[^{}\s\"']+)\}")
 
@@ -66,3 +68,21 @@ def _shown(place: str, texts: Sequence[str]) -> str | None:
             if PurePath(path.strip("'")).name == name:
                 return str(path)
     return None
+
+
+class SteppingModel(ScriptedChatModel):
+    """Make the calls that ``steps`` yields, a generator that is sent each answer."""
+
+    replies: list[AIMessage] = Field(default_factory=list)
+    steps: Any
+
+    def _generate(
+        self, messages: list[BaseMessage], *arguments: Any, **options: Any
+    ) -> ChatResult:
+        self.received.append(list(messages))
+        answer = messages[-1] if messages[-1].type == "tool" else None
+        try:
+            reply = call_message(self.steps.send(answer))
+        except StopIteration:
+            reply = AIMessage("done")
+        return ChatResult(generations=[ChatGeneration(message=reply)])

@@ -252,13 +252,13 @@ TASKS = (
             Call(
                 "seo-optimizer/generate-sitemap",
                 {
+                    "project_path": "web",
                     "args": [
-                        "web",
                         "--domain",
                         "https://example.org",
                         "--output",
                         "sitemap.xml",
-                    ]
+                    ],
                 },
                 "python {skill:seo-optimizer}/scripts/generate_sitemap.py web "
                 "--domain https://example.org --output sitemap.xml",

@@ -1,11 +1,10 @@
-"""A LangChain agent, in a process of its own; a remote skill is an ordinary tool for
-it.
+"""Run a LangChain agent in its own process, for which a remote skill is an ordinary
+tool.
 
     python agent.py SKILLS
 
-SKILLS is a directory with a skill that has nothing but its SKILL.md and its
-descriptor.json. The model is a script, so that this runs without a key; any chat model
-takes its place.
+SKILLS is a directory with a skill that has only a SKILL.md and a descriptor.json. The
+model is scripted, so that this runs without an API key; any chat model can replace it.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ TEXT = (
 
 
 async def main(skills: Path) -> None:
-    """Let the agent translate, and print what it received."""
+    """Let the agent translate, and print the answer that it received."""
     runtime = SkillRuntime(discover(skills))
     # The server runs on this machine: internal addresses are refused unless they are
-    # allowed by name.
+    # listed.
     attach_remote_skills(runtime, guard=AddressGuard(allowed=frozenset({"127.0.0.1"})))
     model = ScriptedChatModel(
         replies=[
-            # A malformed argument as models write it: a name in another case. The
-            # contract repairs it before sending.
+            # A typical malformed argument: the parameter's name in another case. The
+            # contract repairs it before the call is sent.
             call_message(("translate", {"Text": TEXT, "target_language": "de"})),
             AIMessage("There it is, in German."),
         ]

@@ -1,10 +1,10 @@
-"""The descriptor document's translator, served by one process and called by an agent in
-another.
+"""Serve the translator of the descriptor document in one process, and call it from an
+agent in another.
 
     python examples/translator/run.py
 
-In the middle of the translation the server is killed and started again. The agent never
-notices.
+In the middle of the translation the server is killed and restarted. The agent does not
+notice.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def main() -> int:
 
 
 def play(directory: Path) -> int:
-    """Serve, let the agent call, kill the server while it runs, start it again, and
-    show what the agent got.
+    """Start the server, let the agent call it, kill and restart the server during the
+    call, and show the agent's answer.
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -113,8 +113,8 @@ def start_server(port: int, directory: Path) -> subprocess.Popen[bytes]:
 
 
 def describe(skill: Path, descriptor: dict[str, Any]) -> None:
-    """Write the skill as an agent has it: its SKILL.md, and the descriptor that the
-    server publishes.
+    """Write the skill in the form that an agent needs: its SKILL.md and the descriptor
+    that the server publishes.
     """
     skill.mkdir(parents=True)
     shutil.copy(HERE / "skills" / "translate" / "SKILL.md", skill)
@@ -124,7 +124,7 @@ def describe(skill: Path, descriptor: dict[str, Any]) -> None:
 
 
 def wait_until_running(url: str, key: str) -> str:
-    """Return the id of the agent's execution once it runs."""
+    """Wait until the agent's execution runs, and return its id."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for each in ask(url, "/executions", key)["executions"]:
@@ -135,7 +135,7 @@ def wait_until_running(url: str, key: str) -> str:
 
 
 def ask(url: str, path: str, key: str = "") -> Any:
-    """GET a JSON document."""
+    """Return the JSON document at *path*."""
     request = urllib.request.Request(
         url + path, headers={"X-API-Key": key} if key else {}
     )
@@ -144,12 +144,12 @@ def ask(url: str, path: str, key: str = "") -> Any:
 
 
 def cli(*arguments: str) -> list[str]:
-    """The command line of skillruntime in this interpreter."""
+    """Return the command line that runs skillruntime in this interpreter."""
     return [sys.executable, "-m", "skillruntime", *arguments]
 
 
 def run_cli(*arguments: str) -> str:
-    """Run a command and return what it printed."""
+    """Run a command and return its output."""
     return subprocess.run(
         cli(*arguments), capture_output=True, text=True, check=True
     ).stdout

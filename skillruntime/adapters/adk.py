@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.adapters.tools.conversation_tools import ToolStyle, to_object
+from skillruntime.contract.reading.tool_names import meant_name
 from skillruntime.contract.repairing import Repairer
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillInputError
@@ -21,10 +23,10 @@ try:
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.base_toolset import BaseToolset
     from google.genai import types
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
-__all__ = ["SkillToolset", "enforce"]
+__all__ = ["SkillToolset", "enforce", "put_names_right"]
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -33,7 +35,7 @@ class SkillToolset(BaseToolset):
     """The skills of *runtime* for an agent: their tools, and the instructions that list
     them.
 
-    Each session of the kit is a conversation of its own. What a tool answers is the
+    Each session of the kit is a conversation of its own. A tool's answer is the
     envelope. *style* and *files* are those of `SkillTools`; *options* are those of
     ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``). *images* says that the
     model takes images in the answers of tools, as Gemini does since 3.
@@ -55,17 +57,23 @@ class SkillToolset(BaseToolset):
         self._style = style
         self._catalog_tokens = catalog_tokens
         self._files = files
-        # Definitions and the list of skills are the same for every session, so one
-        # conversation serves them all.
+        # The list of skills is the same for every session, and so are the definitions
+        # until a session loads a skill, so one conversation serves them all.
         self._template = self._made()
         self._kept: OrderedDict[str, SkillTools] = OrderedDict()
-        # While a request is in flight: the kit hands it to no callback that reads the
-        # model's answer.
+        # Kept while a request is in flight, because the kit does not pass it to the
+        # callback that reads the model's answer.
         self._requests: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     async def get_tools(self, readonly_context: Any = None) -> list[Any]:
-        """Return the tools."""
-        declarations = self._template.to_gemini()[0]["function_declarations"]
+        """Return the tools; those of the skills that the session has loaded come
+        first.
+        """
+        skills = self._template
+        session = getattr(readonly_context, "session", None)
+        if session is not None:
+            skills = self._kept.get(_key_of(session), skills)
+        declarations = skills.to_gemini()[0]["function_declarations"]
         tools = [_SkillTool(self, declaration) for declaration in declarations]
         return [
             tool for tool in tools if self._is_tool_selected(tool, readonly_context)
@@ -77,11 +85,11 @@ class SkillToolset(BaseToolset):
         self._requests[_agent_run(tool_context)] = llm_request
 
     def put_names_right(self, callback_context: Any, llm_response: Any) -> None:
-        """Put tools' names right in what the model wrote, before approvals and other
-        callbacks see it.
+        """Correct the tools' names in the model's message, before approvals and other
+        callbacks see them.
 
-        It is an ``after_model_callback``; without it the kit answers a misspelt name
-        with an error.
+        This is an ``after_model_callback``; without it the kit answers a misspelled
+        name with an error.
         """
         request = self._requests.get(_agent_run(callback_context))
         others = [] if request is None else request.tools_dict
@@ -102,10 +110,7 @@ class SkillToolset(BaseToolset):
 
     def conversation(self, context: Any) -> SkillTools:
         """Return the conversation of the session that *context* belongs to."""
-        session = context.session
-        # The kit identifies a session by these three; an id alone may repeat between
-        # users.
-        key = f"{session.app_name}\0{session.user_id}\0{session.id}"
+        key = _key_of(context.session)
         if key not in self._kept:
             self._kept[key] = self._made(key)
             if len(self._kept) > _KEPT:
@@ -115,13 +120,16 @@ class SkillToolset(BaseToolset):
 
     def _made(self, key: str | None = None) -> SkillTools:
         session = self._runtime.session(key=key)
-        return SkillTools(
+        skills = SkillTools(
             self._runtime,
             session=session,
             style=self._style,
             catalog_tokens=self._catalog_tokens,
             files=self._files,
         )
+        # The definitions may be those of the template.
+        skills.providers.add("gemini")
+        return skills
 
 
 class _SkillTool(BaseTool):
@@ -161,12 +169,17 @@ class _SkillTool(BaseTool):
         if self._toolset.takes_images:
             images = skills.session.images(response)
         if images:
-            # The kit takes parts out of the answer, and puts them beside it.
+            # The kit moves parts from the answer to beside it.
             answer["images"] = [
                 types.Part.from_bytes(data=each.data, mime_type=each.media_type)
                 for each in images
             ]
         return answer
+
+
+def _key_of(session: Any) -> str:
+    # The kit identifies a session by these three; an id alone may repeat between users.
+    return f"{session.app_name}\0{session.user_id}\0{session.id}"
 
 
 def _agent_run(context: Any) -> str:
@@ -180,10 +193,10 @@ def _has_call(event: Any, call_id: str) -> bool:
 def enforce(
     tool: BaseTool, args: dict[str, Any], tool_context: Any
 ) -> dict[str, Any] | None:
-    """Repair malformed arguments by the tool's schema, or answer with what to send
-    instead.
+    """Repair malformed arguments by the tool's schema, or answer with the correction to
+    send.
 
-    Give it to an agent: ``Agent(model=model, tools=tools,
+    Pass it to an agent: ``Agent(model=model, tools=tools,
     before_tool_callback=enforce)``. A tool without a declaration is left alone.
     """
     declaration = tool._get_declaration()
@@ -202,3 +215,38 @@ def enforce(
 
 
 _repairers: WeakKeyDictionary[BaseTool, Repairer] = WeakKeyDictionary()
+
+
+def put_names_right(tools: Iterable[Any]) -> Callable[[Any, Any], Awaitable[None]]:
+    """Return an ``after_model_callback`` that corrects the names of *tools* (functions,
+    tools and toolsets of the agent) in the model's message.
+
+    ``LlmAgent(tools=tools, before_tool_callback=enforce,
+    after_model_callback=put_names_right(tools))``. Without it the kit answers a
+    misspelled name with an error; with it, only an uncertain name.
+    """
+    listed = [*tools]
+
+    async def put_right(callback_context: Any, llm_response: Any) -> None:
+        if not llm_response.content:
+            return
+        for part in llm_response.content.parts or []:
+            call = part.function_call
+            if call is not None and call.name:
+                known = await _names_of(listed, callback_context)
+                call.name = meant_name(call.name, known).name or call.name
+
+    return put_right
+
+
+async def _names_of(tools: list[Any], context: Any) -> list[str]:
+    names: list[str] = []
+    for tool in tools:
+        if isinstance(tool, BaseToolset):
+            offered = await tool.get_tools_with_prefix(context)
+            names += [each.name for each in offered]
+        elif isinstance(tool, BaseTool):
+            names.append(tool.name)
+        else:
+            names.append(tool.__name__)
+    return names

@@ -5,28 +5,35 @@ tools of an agent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from skillruntime.adapters.tools.conversation_tools import refusal_text
+from skillruntime.contract.reading.tool_names import meant_name
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
 
 try:
-    from agent_framework import FunctionInvocationContext, function_middleware
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+    from agent_framework import (
+        ChatContext,
+        FunctionInvocationContext,
+        chat_middleware,
+        function_middleware,
+    )
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
-__all__ = ["enforce"]
+__all__ = ["enforce", "put_names_right"]
 
 
 @function_middleware
 async def enforce(
     context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
 ) -> None:
-    """Repair malformed arguments by the tool's schema, or answer with what to send
-    instead.
+    """Repair malformed arguments by the tool's schema, or answer with the correction to
+    send.
 
-    Give it to an agent: ``Agent(client=client, tools=tools, middleware=[enforce])``.
+    Pass it to an agent: ``Agent(client=client, tools=tools, middleware=[enforce])``.
     """
     arguments = context.arguments
     sent = arguments
@@ -40,3 +47,30 @@ async def enforce(
         context.result = refusal_text(error)
     else:
         await call_next()
+
+
+@chat_middleware
+async def put_names_right(
+    context: ChatContext, call_next: Callable[[], Awaitable[None]]
+) -> None:
+    """Correct the tools' names in the model's message, before approvals see them.
+
+    Pass it to an agent beside `enforce`: ``middleware=[enforce, put_names_right]``. The
+    framework answers an uncertain name with an error.
+    """
+    tools = (context.options or {}).get("tools") or []
+    known = [tool.name for tool in tools if hasattr(tool, "name")]
+
+    def put_right(contents: list[Any]) -> None:
+        for content in contents:
+            if content.type == "function_call" and content.name:
+                content.name = meant_name(content.name, known).name or content.name
+
+    def put_right_update(update: Any) -> Any:
+        put_right(update.contents)
+        return update
+
+    context.stream_transform_hooks.append(put_right_update)
+    await call_next()
+    for message in getattr(context.result, "messages", ()):
+        put_right(message.contents)

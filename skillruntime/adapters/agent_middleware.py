@@ -28,8 +28,8 @@ try:
     )
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.langchain_agent import messages as agent_messages
@@ -72,8 +72,8 @@ __all__ = ["SkillMiddleware"]
 
 
 class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
-    """Gives an agent the skills of *runtime*. Put it last, inside what trims or
-    summarises the conversation.
+    """Gives an agent the skills of *runtime*. Put it last, inside any middleware that
+    trims or summarizes the conversation.
 
     - The catalog is in the system message, within *catalog_tokens*, in *style*, with
       the skills of *pins* first.
@@ -122,7 +122,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
         if not isinstance(max_active, int) or max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active!r:.80}")
-        # Not a look-up in the dict: a list of tools cannot be hashed.
+        # Not a dictionary lookup, because a list of tools cannot be hashed.
         if tools not in list(_TOOL_LISTS):
             raise ValueError(
                 "tools must be 'fixed' or 'typed', and the agent's other tools go to "
@@ -146,11 +146,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # LangChain reads `tools` once, at create_agent; each request then gets those of
         # its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
-        self.tools = [template.own_tool(name) for name in self._own]
+        self.tools: list[SkillTool] = [template.own_tool(name) for name in self._own]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillMiddleware:
-        # Its conversations go on, whichever copy of an agent's configuration continues
-        # them.
+        # Its conversations continue in every copy of an agent's configuration.
         return self
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
@@ -161,8 +160,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         agent's answer hides it.
 
         Raises:
-            ValueError: it is an agent's answer, or the state of an agent that has not
-                run with this middleware yet.
+            ValueError: *state* is an agent's answer, or the state of an agent that has
+                not yet run with this middleware.
         """
         if "skill_session" not in state:
             raise ValueError(
@@ -180,17 +179,17 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         update: dict[str, Any] = {"skill_turn": first_turn(state, parent)}
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
-            # The same state with one key more.
+            # The same state with one more key.
             state = {**state, **update}  # type: ignore[typeddict-item]
-        # Only stats while nothing changed. A conversation sees skills that were
-        # installed while the service runs.
+        # Costs only stats while nothing has changed. A conversation sees skills that
+        # were installed while the service runs.
         fresh = self._runtime.catalog.refresh()
         if fresh is not self._runtime.catalog:
             self._runtime.catalog = fresh
         conversation = self._conversations.of(state)
         changed = self._changed(state, conversation)
         if changed:
-            # Drops the contracts that were read from the files as they were.
+            # Drops the contracts that were read from the old files.
             self._runtime.catalog = fresh
             conversation.forget(changed)
             update["loaded_skills"] = changed
@@ -261,8 +260,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         A service without a checkpointer gets its history back from the caller: there
         the messages are the only record.
         """
-        # The state knows more than the messages: which skills were used last, and those
-        # trimmed away.
+        # The state knows more than the messages: the most recently used skills, and the
+        # trimmed ones.
         if state.get("loaded_skills"):
             return {}
         conversation = self._conversations.of(state)
@@ -280,8 +279,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _changed(
         self, state: Mapping[str, Any], conversation: Conversation
     ) -> dict[str, Any]:
-        """Return the active skills that have changed, as the state shall have them, and
-        None for one that is gone.
+        """Return the changed active skills for the state, with None for a removed
+        skill.
         """
         changed: dict[str, Any] = {}
         for name, loaded in active_skills(state, self._max_active).items():
@@ -296,8 +295,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         state = request.state
         conversation = self._conversations.of(state)
         active = active_skills(state, self._max_active)
-        # A session that was rebuilt in this process knows nothing of what the state
-        # says was loaded.
+        # A session that was rebuilt in this process does not know the skills that the
+        # state calls loaded.
         conversation.session.resume(
             {name: loaded["edition"] for name, loaded in active.items()}
         )
@@ -315,15 +314,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.takes_images = agent_messages.takes_images(request.model)
         if not conversation.takes_images:
             messages = agent_messages.without_images(messages)
-        # Summarised or trimmed away, or changed on disk since: the law of this module.
+        # The message was summarized or trimmed away, or the skill has changed on disk:
+        # the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [
             conversation.instructions(name, active[name]["edition"]) for name in gone
         ]
-        skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
         _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
-        # Providers reject two tools of one name; that of the host is kept.
+        # Providers reject two tools with one name; the host's tool is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [
             tool
@@ -336,6 +335,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             for name in map(_name_of, request.tools)
             if name in needed
         ]
+        note = ""
+        if self._tool_list is TYPED:
+            note = conversation.by_name_note()
+        skills_text = "\n\n".join(
+            [conversation.prompt(), *filter(None, [*restored, note])]
+        )
         return request.override(
             system_message=agent_messages.with_text(
                 request.system_message, skills_text
@@ -349,14 +354,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     ) -> list[SkillTool]:
         if self._tool_list is not TYPED:
             return []
-        functions = conversation.function_tools()
-        names = {tool.name for tool in functions}
-        tools = [*functions]
-        for name in active:
-            for tool in conversation.typed_tools(name):
-                if tool.name not in names:
-                    tools.append(tool)
-        return tools
+        return conversation.define(active)
 
     def _settled(
         self, request: ModelRequest[Any], response: Any
@@ -367,8 +365,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
         offered = {_name_of(tool) for tool in request.tools}
-        # A tool that is withheld from this request is still not to be confused with one
-        # of a skill.
+        # A tool that is withheld from this request must still not be confused with a
+        # skill's tool.
         self._seen |= offered
 
         def is_ours(name: str) -> bool:
@@ -389,13 +387,13 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if inner is not response:
             extended: ExtendedModelResponse[Any] = response
             return extended
-        # Here, without a node of the graph for it: a call of this message can start
+        # Done here, without an own node of the graph: a call of this message can start
         # only after the state has its turn.
         update: dict[str, Any] = {
             "skill_turn": digest_of(str(request.state.get("skill_turn"))),
             **conversation.new_spending(),
         }
-        # The request left them out; so they leave the state too.
+        # The request left them out, so remove them from the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
         gone = [RemoveMessage(str(message.id)) for message in second if message.id]
         if gone:
@@ -403,8 +401,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return ExtendedModelResponse(inner, Command(update=update))
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
-        """Return the request with the tool that answers it, or the answer if no tool
-        may.
+        """Return the request with the tool that answers it, or the answer if the call
+        is refused.
         """
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
@@ -420,8 +418,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         skill_name = conversation.skill_of(name)
         if skill_name is not None:
             return self._not_offered(request, conversation, skill_name)
-        # A middleware inside this one may know the tool; if none does, `_answered` says
-        # so.
+        # A middleware inside this one may know the tool; otherwise `_answered` reports
+        # it.
         return request
 
     def _not_offered(
@@ -441,7 +439,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 "offered"
             )
         else:
-            # To load it again would not help.
+            # Loading the skill again would not help.
             tools = [tool.name for tool in conversation.typed_tools(skill)]
             wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
             if tools:
@@ -453,17 +451,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         )
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
-        """Return whether a tool of *skill* may run: it is loaded, or needs no loading.
+        """Return whether a tool of *skill* may run: the skill is loaded, or needs no
+        loading.
 
-        Behind a fixed tool list a model that calls a skill's tool by its own name is
-        understood. Models also load a skill and call it in one message: both calls run
-        in parallel, so the load is not in the state yet.
+        With a fixed tool list, a model may also call a skill's tool by its own name.
+        Models also load a skill and call it in one message: both calls run in parallel,
+        so the load is not in the state yet.
         """
         if self._tool_list is not TYPED:
             return True
         if skill in active_skills(state, self._max_active):
             return True
-        # A function of the host alone needs no loading.
+        # A skill of host functions needs no loading.
         if skill in self._runtime.function_skills():
             return True
         return agent_messages.is_loading(skill, state)
@@ -471,8 +470,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _answered(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """Return *result*, or the envelope in place of LangGraph's own text about a
-        call that it refused.
+        """Return *result*, or the envelope instead of LangGraph's own text about a
+        refused call.
         """
         if isinstance(result, ToolMessage):
             own = agent_messages.in_place_of_framework_text(
@@ -490,7 +489,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         )
 
     def _unknown(self, request: ToolCallRequest) -> SkillError:
-        """Return the error for a call which nothing answers."""
+        """Return the error for a call that no tool answers."""
         offered = self._conversations.of(request.state).needed_tools()
         name = request.tool_call["name"]
         return unknown_tool(self._runtime, name, offered & {*self._own})
@@ -500,8 +499,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
             return refused_call(name, request.tool_call["id"], self._unknown(request))
-        # A host that has its own error handling keeps it, unless it asked for
-        # envelopes.
+        # A host with its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
@@ -509,8 +507,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _noted(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """Return *result*, with an update of the state: which skill was loaded or
-        used, which files are new, and what was spent.
+        """Return *result* with an update of the state: the loaded or used skill, the
+        new files, and the spent tokens.
         """
         if not isinstance(result, ToolMessage):
             return result
@@ -531,8 +529,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return Command(update={"messages": [result], **update})
 
     def _use(self, request: ToolCallRequest, result: ToolMessage) -> dict[str, Any]:
-        """Return the skill that was loaded or used, as the state shall have it; nothing
-        where it is not loaded.
+        """Return the state's update for the loaded or used skill; empty if the skill is
+        not loaded.
         """
         response = result.artifact
         metadata = {}
@@ -578,10 +576,10 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
 def _require_distinct(
     tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]
 ) -> None:
-    """Refuse a tool of the host that has the name of one of ours: a call could reach
-    only one of the two.
+    """Refuse a host's tool with the name of one of ours: a call could reach only one of
+    the two.
 
-    `create_agent` keeps one of two tools of a name without a word, and a middleware
+    `create_agent` silently keeps one of two tools with the same name, and a middleware
     sees the host's tools only here.
     """
     for tool in tools:

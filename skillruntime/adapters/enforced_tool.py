@@ -1,10 +1,10 @@
-"""The contract layer around an existing LangChain tool: malformed arguments are
-repaired, or refused in the envelope.
+"""Enforce a contract around an existing LangChain tool: repair malformed arguments, or
+refuse them in the envelope.
 
 A call that succeeds returns exactly what the tool returns (content, artifact,
 ``Command``); the repairs are in the message's ``additional_kwargs["skillruntime"]``.
-Callbacks see one run: the tool's own, or that of the refused call. A plain function is
-enforced too; it has no envelope, so that a refusal is raised.
+Callbacks see one run: the tool's own, or the refused call's. A plain function can be
+enforced too; it has no envelope, so a refusal is raised.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from typing_extensions import Unpack
 from skillruntime.adapters.langchain_agent.checkpoints import register_checkpoint_types
 from skillruntime.adapters.langchain_agent.tool_call import (
     PROOF,
-    ainvoke,
-    invoke,
+    ToolOfModel,
     is_control_flow,
     to_tool_result,
 )
@@ -73,9 +72,9 @@ def enforce(
     """Return *tool* with its argument schema enforced as a contract; a malformed call
     of a LangChain tool never raises.
 
-    A plain function stays one, sync or async: its arguments are checked and repaired by
-    its signature, and a malformed call raises ``SkillInputError``. ``@enforce`` and
-    ``@enforce(aliases=...)`` decorate one:
+    A plain function, sync or async, stays a function: its arguments are checked and
+    repaired by its signature, and a malformed call raises ``SkillInputError``.
+    ``@enforce`` and ``@enforce(aliases=...)`` decorate one:
 
     >>> @enforce(aliases={"path": ["file_path"]})
     ... def read(path: str, limit: int = 5) -> str:
@@ -123,7 +122,7 @@ def _enforced_function(
         twice = positional.keys() & named.keys()
         if twice:
             raise TypeError(f"{contract.name}() got several values for {min(twice)!r}")
-        # What the contract does not have: `self`, say.
+        # Parameters that the contract does not have, such as `self`.
         undeclared = positional.keys() - typed.adapters.keys()
         own = {name: positional.pop(name) for name in undeclared}
         accepted = contract.accept({**positional, **named}, policy=known)
@@ -160,8 +159,8 @@ _COPIED = (
 )
 
 
-class EnforcedTool(BaseTool):
-    """What `enforce` returns; models, LangGraph and callbacks cannot distinguish it
+class EnforcedTool(ToolOfModel):
+    """The result of `enforce`; models, LangGraph and callbacks cannot distinguish it
     from the tool inside.
     """
 
@@ -206,9 +205,9 @@ class EnforcedTool(BaseTool):
                 return None
             return function(*args, **kwargs)
 
-        # A parameter that ToolNode sets: what comes beside it was not sent by a model.
-        # The tool's own parameters come after it, because ToolNode sets one
-        # ToolRuntime: the last that it finds.
+        # A parameter that ToolNode sets; it proves that the host sent the call. The
+        # tool's own parameters come after it, because ToolNode sets only one
+        # ToolRuntime, the last that it finds.
         read = function or self.coroutine
         own = {}
         if read is not None:
@@ -218,14 +217,14 @@ class EnforcedTool(BaseTool):
 
     @property
     def coroutine(self) -> Callable[..., Any] | None:
-        """The coroutine function inside, as `func`."""
+        """The coroutine function inside, like `func`."""
         return getattr(self._inner, "coroutine", None)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:
-        """Return the inner tool's own, with the arguments that LangChain injects."""
+        """Return the inner tool's own schema, with the arguments that LangChain
+        injects.
+        """
         return self._inner.get_input_schema(config)
-
-    invoke, ainvoke = invoke, ainvoke
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the tool if the arguments fit, with all options that LangChain passes."""
@@ -244,7 +243,7 @@ class EnforcedTool(BaseTool):
         return _noted(result, accepted)
 
     async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the tool from async code: as `run`."""
+        """Run the tool from async code, like `run`."""
         given, injected = self._split(tool_input)
         try:
             accepted = self._accepted(given)
@@ -260,8 +259,8 @@ class EnforcedTool(BaseTool):
         return _noted(result, accepted)
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
-        """Return what the model sent and what LangChain injected; a one-text tool may
-        get its bare text.
+        """Separate the model's arguments from those that LangChain injected; a tool
+        with one text parameter may get its bare text.
         """
         # `BaseTool.run` documents a bare string for tools with one argument; JSON text
         # is the model's raw arguments.
@@ -292,7 +291,7 @@ class EnforcedTool(BaseTool):
         forged = self._injected & accepted.arguments.keys()
         if not forged:
             return accepted
-        # The schema takes any key, so it does not refuse those that only the host may
+        # The schema accepts any key, so it does not refuse those that only the host may
         # set.
         arguments = {
             key: value for key, value in accepted.arguments.items() if key not in forged
@@ -390,13 +389,13 @@ def _visible_schema(tool: BaseTool) -> dict[str, Any]:
     model_config = getattr(tool.args_schema, "model_config", {})
     if "additionalProperties" in schema or model_config.get("extra") == "allow":
         return schema
-    # pydantic ignores what it does not know, which would hide a misspelt argument.
+    # pydantic ignores unknown keys, which would hide a misspelled argument.
     return {**schema, "additionalProperties": False}
 
 
 def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
-    """Return *tool* so that its function gets the argument ``config``, which LangChain
-    takes for its own.
+    """Return a variant of *tool* whose function gets the argument ``config``, which
+    LangChain otherwise takes for its own.
 
     `StructuredTool` has a parameter of that name, so that the model's value never
     reaches the function.
@@ -450,7 +449,7 @@ def _own_words(
     injected: frozenset[str],
     arguments: dict[str, Any],
 ) -> list[SkillError]:
-    """Return what a ``ToolException`` says, or what the pydantic argument model refuses
+    """Return the text of a ``ToolException``, or the pydantic argument model's refusal
     beyond its JSON Schema.
     """
     # ToolException is LangChain's way to show a message to the model; other exceptions'
@@ -472,7 +471,7 @@ def _own_words(
         and error.title == model.__name__
     ):
         return []
-    # What LangChain should have set, and the host did not, is not the model's to send.
+    # The model cannot send an argument that LangChain should have set.
     is_hosts = any(
         item["loc"] and item["loc"][0] in injected for item in error.errors()
     )
@@ -482,7 +481,9 @@ def _own_words(
 
 
 def _shown(given: Any) -> Any:
-    """Return a refused call's arguments as callbacks take them: text or a mapping."""
+    """Return a refused call's arguments in the form for callbacks: text or a
+    mapping.
+    """
     if isinstance(given, Mapping):
         return dict(given)
     return str(given)

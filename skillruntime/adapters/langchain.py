@@ -1,5 +1,5 @@
-"""Callable skills as LangChain tools that answer in the envelope; a malformed call
-never ends a run.
+"""Offer callable skills as LangChain tools that answer in the envelope; a malformed
+call never ends a run.
 
 LangChain does not validate arguments against a JSON Schema; here the contract does. A
 failed call becomes a ``ToolMessage`` with ``status="error"`` whose content is the
@@ -14,6 +14,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
@@ -26,8 +27,8 @@ try:
     from langchain_core.runnables.config import var_child_runnable_config
     from langchain_core.tools import BaseTool, BaseToolkit
     from pydantic import PrivateAttr
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.langchain_agent.checkpoints import register_checkpoint_types
@@ -39,9 +40,8 @@ from skillruntime.adapters.langchain_agent.tool_call import (
     PROOF,
     Content,
     Place,
-    ainvoke,
+    ToolOfModel,
     asking_for,
-    invoke,
     is_control_flow,
     place_of,
     to_blocks,
@@ -59,11 +59,17 @@ from skillruntime.adapters.tools.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
+from skillruntime.adapters.tools.definitions import (
+    Definitions,
+    by_name_note,
+    choose_definitions,
+)
 from skillruntime.adapters.tools.known_names import put_right
-from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -82,7 +88,7 @@ descriptions.
 """
 
 
-class SkillTool(BaseTool):
+class SkillTool(ToolOfModel):
     """One callable skill as a LangChain tool.
 
     The content of its answer is the envelope as compact JSON, the artifact is the
@@ -130,12 +136,10 @@ class SkillTool(BaseTool):
     def __reduce__(self) -> Any:
         return self._called[0].__reduce__()  # which says why a tool cannot be pickled
 
-    invoke, ainvoke = invoke, ainvoke
-
     @property
     def func(self) -> Callable[..., Any] | None:
-        """What LangGraph reads to find that its ``ToolRuntime`` is wanted: it says
-        which message has the call.
+        """The function from which LangGraph learns that the tool wants a
+        ``ToolRuntime``, which names the message of the call.
         """
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
         if tool_node is None:
@@ -143,7 +147,7 @@ class SkillTool(BaseTool):
         return asking_for(tool_node.ToolRuntime)
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        # Callbacks see what the model sent.
+        # Callbacks see the model's arguments.
         sent: dict[str, Any]
         sent, _ = _split(tool_input)
         return sent
@@ -169,7 +173,7 @@ class SkillTool(BaseTool):
             )
             return to_tool_result(response, to_content, name, tool_call_id)
 
-        # What `inspect.signature` returns.
+        # The result of `inspect.signature`.
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
         return call
 
@@ -196,8 +200,8 @@ _SIGNATURE = inspect.Signature(
 
 
 def _split(tool_input: Any) -> tuple[Any, Place | None]:
-    """Return what the model sent, and where its call stands, which only a host can
-    say.
+    """Separate the model's arguments from the place of the call, which only a host can
+    tell.
     """
     if not isinstance(tool_input, dict) or PROOF not in tool_input:
         return tool_input, None
@@ -241,7 +245,11 @@ class SkillToolkit(BaseToolkit):
     _files: bool = PrivateAttr()
     _takes_images: bool = PrivateAttr()
     _style: tuple[int, ToolStyle] | None = PrivateAttr(default=None)
-    _tools: tuple[int, dict[str, BaseTool]] | None = PrivateAttr(default=None)
+    _basis: tuple[int, tuple[str, ...]] | None = PrivateAttr(default=None)
+    _definitions: Definitions = PrivateAttr()
+    _own_tools: list[BaseTool] = PrivateAttr()
+    _made: dict[str, BaseTool | None] = PrivateAttr()
+    _by_tool_name: dict[str, str] = PrivateAttr()
 
     def __init__(
         self,
@@ -279,31 +287,38 @@ class SkillToolkit(BaseToolkit):
         catalog's `diagnostics` say why.
 
         They are the same objects until the runtime has another catalog or other
-        functions.
+        functions. If their definitions would have more tokens than the runtime allows,
+        the skills that `session` has loaded come first, and ``call_skill`` calls the
+        others.
         """
-        return list(self._tools_by_name().values())
+        self._update()
+        skills = [self._made[name] for name in self._definitions.contracts]
+        return [*self._own_tools, *(tool for tool in skills if tool is not None)]
 
     def system_prompt(self) -> str:
         """Return the text for an agent's system message: the catalog within its budget,
         and how to use it.
         """
+        self._update()
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(
             self._runtime,
             rendered,
             tool_list_of(self._style_now()),
             is_any_callable=may_call(self._runtime),
+            by_name=by_name_note(self._definitions),
         )
 
     def put_names_right(
         self, message: AIMessage, others: Iterable[str] = ()
     ) -> AIMessage:
-        """Return *message* with the names in its calls put right, for a graph with a
-        ``ToolNode`` of your own.
+        """Return *message* with the names in its calls corrected, for a graph with your
+        own ``ToolNode``.
 
-        Apply it to what the model writes, ``model.bind_tools(tools) |
+        Apply it to the model's message, ``model.bind_tools(tools) |
         toolkit.put_names_right``, so that an approval before the node sees the right
-        name; `answer` does it by itself. *others* are the names of your further tools.
+        name; `answer` does this by itself. *others* are the names of your further
+        tools.
         """
         calls = [call.copy() for call in message.tool_calls]
         for call in calls:
@@ -323,9 +338,9 @@ class SkillToolkit(BaseToolkit):
         ``bind_tools``.
 
         Calls with broken JSON are repaired or answered; a call of an unknown tool is
-        answered. *number* is the message's place in the conversation that `session`
-        names: a remote skill runs once for the same call of it, also where the request
-        is sent again. By default the message's id counts.
+        answered. *number* is the message's position in the conversation that `session`
+        names: a remote skill runs once for each call in it, even if the request is sent
+        again. By default the message's id is used.
         """
         settled, pending = self._pending(message, number)
         return [*settled, *(tool.invoke(call, config) for tool, call in pending)]
@@ -352,8 +367,8 @@ class SkillToolkit(BaseToolkit):
         return [*settled, *(answers[index] for index in sorted(answers))]
 
     def _style_now(self) -> ToolStyle:
-        # Of one catalog: a conversation must not change its style because a contract
-        # was read.
+        # Chosen once for a catalog: a conversation must not change its style because a
+        # contract was read.
         if self._style is None or self._style[0] != self._runtime.revision:
             self._style = (
                 self._runtime.revision,
@@ -361,17 +376,29 @@ class SkillToolkit(BaseToolkit):
             )
         return self._style[1]
 
-    def _tools_by_name(self) -> dict[str, BaseTool]:
-        if self._tools is None or self._tools[0] != self._runtime.revision:
-            # Before the work: a catalog that is set meanwhile counts as newer.
-            revision = self._runtime.revision
-            self._tools = (revision, {tool.name: tool for tool in self._built()})
-        return self._tools[1]
+    def _update(self) -> None:
+        """Choose the tools again if the runtime now has another catalog or other
+        functions, or if the conversation has loaded a skill and not all tools have a
+        definition.
+        """
+        # Before the work: a catalog that is set meanwhile counts as newer.
+        basis = (self._runtime.revision, tuple(self._session.active))
+        if self._basis is None or self._basis[0] != basis[0]:
+            self._begin()
+        elif self._basis == basis or not self._definitions.by_name:
+            return
+        else:
+            names = self._by_tool_name.values()
+            self._definitions = choose_definitions(self._runtime, names, basis[1])
+        self._basis = basis
+        for name in self._definitions.contracts:
+            if name not in self._made:
+                self._made[name] = self._admitted(name)
 
-    def _built(self) -> list[BaseTool]:
+    def _begin(self) -> None:
         runtime = self._runtime
         rendered = self._session.fit_catalog(self._catalog_tokens)
-        own, own_names, defined = tools_of_conversation(
+        own, own_names, self._definitions = tools_of_conversation(
             runtime,
             self._session,
             self._style_now(),
@@ -379,19 +406,57 @@ class SkillToolkit(BaseToolkit):
             is_control_flow,
             files=self._files,
         )
-        images_from = self._session if self._takes_images else None
-        content = functools.partial(to_blocks, session=images_from)
-        tools: list[BaseTool] = [
+        content = self._to_content()
+        self._own_tools = [
             SkillTool(own, name, to_content=content) for name in own_names
         ]
-        for name in defined:
-            tool = SkillTool(runtime, name, session=self._session, to_content=content)
-            schema = json.dumps(tool.args_schema, default=str)
-            # Not offered at all where it does not fit the session's limits: a schema
-            # that is cut is not a schema.
-            if self._session.admit_schema(tool.name, schema) is None:
-                tools.append(tool)
-        return tools
+        self._by_tool_name = tool_names(
+            [*self._definitions.contracts, *self._definitions.by_name]
+        )
+        self._made = {}
+
+    def _admitted(self, name: str) -> BaseTool | None:
+        """Return the tool of the callable *name*; None if its definition does not fit
+        the session's limits, because a truncated schema is useless.
+        """
+        tool = self._tool_of(name)
+        schema = json.dumps(tool.args_schema, default=str)
+        if self._session.admit_schema(tool.name, schema) is None:
+            return tool
+        return None
+
+    def _tool_of(self, name: str) -> BaseTool:
+        return SkillTool(
+            self._runtime, name, session=self._session, to_content=self._to_content()
+        )
+
+    def _to_content(self) -> Callable[[SkillResponse], Content]:
+        images_from = self._session if self._takes_images else None
+        return functools.partial(to_blocks, session=images_from)
+
+    def _find_tool(self, tool_name: str) -> BaseTool | None:
+        """Return the tool that answers a call of *tool_name*, even if it has no
+        definition: a model may have read its name.
+        """
+        self._update()
+        for own in self._own_tools:
+            if own.name == tool_name:
+                return own
+        name = self._by_tool_name.get(tool_name)
+        if name is None:
+            return None
+        if name in self._made:
+            return self._made[name]
+        with suppress(SkillRuntimeError):
+            return self._tool_of(name)
+        return None
+
+    def _callable_tools(self) -> list[str]:
+        self._update()
+        own = [tool.name for tool in self._own_tools]
+        refused = {name for name, tool in self._made.items() if tool is None}
+        skills = self._by_tool_name.items()
+        return [*own, *(tool for tool, name in skills if name not in refused)]
 
     def _put_right(
         self, name: str, arguments: Any, others: Iterable[str] = ()
@@ -400,14 +465,14 @@ class SkillToolkit(BaseToolkit):
             self._runtime,
             name,
             arguments,
-            {each: each for each in (*others, *self._tools_by_name())},
+            {each: each for each in (*others, *self._callable_tools())},
         )
 
     def _pending(
         self, message: AIMessage, number: int | None
     ) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
-        """Return *message* and the answers to what is not called, and the calls to
-        make, each with its tool.
+        """Return *message* with the answers to refused calls, and the calls to make,
+        each with its tool.
         """
         settled = with_calls_settled(message, put_right=self._put_right)
         answered = {
@@ -419,15 +484,14 @@ class SkillToolkit(BaseToolkit):
         # A message without calls needs no tools.
         if not isinstance(repaired, AIMessage) or not repaired.tool_calls:
             return settled, []
-        tools = self._tools_by_name()
         pending: list[tuple[BaseTool, Any]] = []
         for call in repaired.tool_calls:
             name = call["name"]
             if call["id"] in answered:
                 continue
-            tool = tools.get(name)
+            tool = self._find_tool(name)
             if tool is None:
-                error = unknown_tool(self._runtime, name, tools)
+                error = unknown_tool(self._runtime, name, self._callable_tools())
                 settled.append(refused_call(name, call["id"], error))
             else:
                 arguments = {**call["args"], PROOF: place}

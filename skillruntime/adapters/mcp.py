@@ -25,14 +25,22 @@ try:
     import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
+from skillruntime.adapters.mcp_server.tasks import (
+    TASKS_EXTENSION,
+    TaskParams,
+    Tasks,
+    TaskStore,
+)
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
+    import socket
+
     from skillruntime.adapters.mcp_client import import_skills, import_tools
     from skillruntime.adapters.mcp_server.handlers import Served
     from skillruntime.runtime.runtime import SkillRuntime
@@ -40,12 +48,15 @@ if TYPE_CHECKING:
 __all__ = ["import_skills", "import_tools", "serve_http", "serve_stdio", "to_server"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
+TASK_AFTER = 5.0
+"""Seconds after which a call is answered as a task."""
 _CATALOG_TOKENS = (
     4_000  # of the instructions at initialize, as in an agent's system message
 )
 _HOW_TO = (
     "This server has skills. Before you use one, load it with load_skill and follow "
-    "its instructions; its tools are in the list of tools. Answers are envelopes: on "
+    "its instructions. Its tools are in the list of tools, or are called by name with "
+    "call_skill if that is in the list. Answers are envelopes: on "
     "failure, read errors[].suggested_action and act on it."
 )
 
@@ -63,6 +74,8 @@ def to_server(
     instructions: str | None = None,
     workspace: str | os.PathLike[str] | None = None,
     files: bool = True,
+    tasks: TaskStore | None = None,
+    task_after: float = TASK_AFTER,
 ) -> Server[Any]:
     """Return an MCP server of a runtime's skills: tools that can be called, and the
     skills' files to read.
@@ -75,26 +88,33 @@ def to_server(
     asks for more than the handshake. Without a workspace it is the client's root on
     standard input and output, where it offers exactly one, else a temporary directory.
     Without *files* there is no ``write_skill_input``, with which the model writes
-    inputs for skills.
+    inputs for skills. With *tasks*, a call that takes longer than *task_after* seconds
+    is answered as a task, to a client that declares the extension.
     """
     if not isinstance(source, SkillCatalog):
         # Of a catalog, it is imported only at its first use.
         from skillruntime.adapters.tools.conversation_tools import require_free_names
 
         require_free_names(source)
-    served: list[Served] = []
+    made: list[Served] = []
+    methods: Tasks | None = None
+    if tasks is not None:
+        methods = Tasks(tasks, task_after)
+
+    def served() -> Served:
+        if not made:
+            from skillruntime.adapters.mcp_server.handlers import Served
+            from skillruntime.runtime.runtime import SkillRuntime
+
+            runtime = source
+            if isinstance(runtime, SkillCatalog):
+                runtime = SkillRuntime(runtime, workspace=workspace)
+            made.append(Served(runtime, files=files, tasks=methods))
+        return made[0]
 
     def handler(method: str) -> Callable[[Any, Any], Awaitable[Any]]:
         async def handle(context: Any, params: Any) -> Any:
-            if not served:
-                from skillruntime.adapters.mcp_server.handlers import Served
-                from skillruntime.runtime.runtime import SkillRuntime
-
-                runtime = source
-                if isinstance(runtime, SkillCatalog):
-                    runtime = SkillRuntime(runtime, workspace=workspace)
-                served.append(Served(runtime, files=files))
-            return await getattr(served[0], method)(context, params)
+            return await getattr(served(), method)(context, params)
 
         return handle
 
@@ -116,6 +136,12 @@ def to_server(
     )
     server.add_request_handler("skills/get", SkillParams, handler("get_skill"))
     server.extensions["io.modelcontextprotocol/skills"] = {}
+    if tasks is not None and methods is not None:
+        tasks.publish(lambda name, kept: served().run_kept(name, kept))
+        server.extensions[TASKS_EXTENSION] = {}
+        server.add_request_handler("tasks/get", TaskParams, methods.get)
+        server.add_request_handler("tasks/update", TaskParams, methods.update)
+        server.add_request_handler("tasks/cancel", TaskParams, methods.cancel)
     return server
 
 
@@ -124,13 +150,19 @@ async def serve_stdio(
     *,
     workspace: str | os.PathLike[str] | None = None,
     files: bool = True,
+    tasks: TaskStore | None = None,
+    task_after: float = TASK_AFTER,
 ) -> None:
-    """Serve over standard input and output until the client closes them; *workspace*
-    and *files* are as in `to_server`.
+    """Serve over standard input and output until the client closes them; the options
+    are those of `to_server`.
     """
-    server = to_server(source, workspace=workspace, files=files)
+    server = to_server(
+        source, workspace=workspace, files=files, tasks=tasks, task_after=task_after
+    )
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+    if tasks is not None:
+        await tasks.stop()
 
 
 async def serve_http(
@@ -140,9 +172,11 @@ async def serve_http(
     port: int = 8400,
     workspace: str | os.PathLike[str] | None = None,
     files: bool = True,
+    tasks: TaskStore | None = None,
+    task_after: float = TASK_AFTER,
 ) -> None:
-    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; *workspace*
-    and *files* are as in `to_server`.
+    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; the other
+    options are those of `to_server`.
 
     The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer
     token is required if the environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an
@@ -157,7 +191,11 @@ async def serve_http(
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
 
-    from skillruntime.adapters.mcp_server.local_port import LOCAL_HOSTS, guarded
+    from skillruntime.adapters.mcp_server.local_port import (
+        LOCAL_HOSTS,
+        MOST_SESSIONS,
+        guarded,
+    )
 
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
@@ -166,8 +204,10 @@ async def serve_http(
             token = secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's
     # choice through.
-    server = to_server(source, workspace=workspace, files=files)
-    app = server.streamable_http_app(host=host)
+    server = to_server(
+        source, workspace=workspace, files=files, tasks=tasks, task_after=task_after
+    )
+    app = server.streamable_http_app(host=host, max_sessions=MOST_SESSIONS)
     checked = guarded(app, token=token, hosts={*LOCAL_HOSTS, host})
     # For the person who starts it.
     print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201
@@ -176,7 +216,15 @@ async def serve_http(
     config = uvicorn.Config(
         checked, host=host, port=port, log_level="warning", lifespan="on", ws="none"
     )
-    await uvicorn.Server(config).serve()
+
+    class StoppingServer(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            # Not after `serve`, which ends with the signal that it got.
+            await super().shutdown(sockets)
+            if tasks is not None:
+                await tasks.stop()
+
+    await StoppingServer(config).serve()
 
 
 def _catalog_of(source: SkillRuntime | SkillCatalog) -> SkillCatalog:

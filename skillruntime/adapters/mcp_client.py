@@ -9,20 +9,21 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
+from urllib.parse import unquote
 
 from skillruntime.extras import missing_extra
 
 try:
     import mcp_types as types
     from mcp import Client, MCPError
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
 from skillruntime.adapters.mcp_server.handlers import (
     MAX_BYTES,
     MAX_FILES,
     ListSkillsResult,
-    split_uri,
+    to_name,
 )
 from skillruntime.catalog.contracts.visible_contract import visible_document
 from skillruntime.catalog.discovery.sources import SkillSource
@@ -44,27 +45,38 @@ async def import_tools(
     open.
     """
     names: list[str] = []
+    for tool in await _tools_of(client):
+        name = f"{server}/{tool.name}"
+        runtime.implements(name, contract=_contract_of(tool, name))(
+            mcp_tool(client, tool.name)
+        )
+        names.append(name)
+    return names
+
+
+async def contracts_of(client: Client) -> dict[str, Contract]:
+    """Return the contracts of an MCP server's tools, by their names."""
+    tools = await _tools_of(client)
+    return {tool.name: _contract_of(tool, tool.name) for tool in tools}
+
+
+async def _tools_of(client: Client) -> list[types.Tool]:
+    tools: list[types.Tool] = []
     cursor: str | None = None
     while True:
         page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            name = f"{server}/{tool.name}"
-            runtime.implements(name, contract=_contract_of(tool, name))(
-                _caller(client, tool.name)
-            )
-            names.append(name)
+        tools += page.tools
         cursor = page.next_cursor
         if cursor is None:
-            return names
+            return tools
 
 
 async def import_skills(client: Client) -> SkillSource:
     """Read the skills of an MCP server (its Skills extension, SEP-2640), for
     ``discover(await import_skills(client))``.
 
-    They are read whole, now, and in the limits that the extension has. A skill whose
-    files do not have the digests that the server states is left out, and so is one that
-    is larger.
+    They are read completely and at once, within the extension's limits. A skill is left
+    out if it is larger, or if its files do not have the digests that the server states.
     """
     imported = _Imported()
     cursor: str | None = None
@@ -74,8 +86,11 @@ async def import_skills(client: Client) -> SkillSource:
         )
         page = await client.session.send_request(request, ListSkillsResult)
         for entry in page.skills:
-            name, _ = split_uri(str(entry.get("uri"))) or ("", "")
-            files = await _files_of(client, name, entry.get("resources", ()))
+            base = str(entry.get("uri")).removesuffix("SKILL.md")
+            name = to_name(base)
+            if not name:
+                continue
+            files = await _files_of(client, base, entry.get("resources", ()))
             if files is not None:
                 imported.files[name] = files
         cursor = page.next_cursor
@@ -84,7 +99,9 @@ async def import_skills(client: Client) -> SkillSource:
 
 
 class _Imported:
-    """The skills that a server had, by name, each with its files by path."""
+    """The skills of a server at the time of the import, by name, each with its files by
+    path.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = {}
@@ -97,10 +114,10 @@ class _Imported:
 
 
 async def _files_of(
-    client: Client, name: str, resources: Sequence[Mapping[str, Any]]
+    client: Client, base: str, resources: Sequence[Mapping[str, Any]]
 ) -> dict[str, bytes] | None:
-    """Return the files of the skill *name* by path; None if one is not what the server
-    states.
+    """Return the files of the skill with the address *base* by path; None if one
+    differs from the server's statement.
     """
     if len(resources) > MAX_FILES:
         return None
@@ -108,15 +125,16 @@ async def _files_of(
         return None
     files = {}
     for resource in resources:
-        skill, path = split_uri(str(resource["uri"])) or ("", "")
-        (content,) = (await client.read_resource(str(resource["uri"]))).contents
+        uri = str(resource["uri"])
+        (content,) = (await client.read_resource(uri)).contents
         if isinstance(content, types.TextResourceContents):
             data = content.text.encode()
         else:
             data = b64decode(content.blob)
-        if skill != name or f"sha256:{sha256(data).hexdigest()}" != resource["digest"]:
+        is_inside = uri.startswith(base) and base.endswith("/")
+        if not is_inside or f"sha256:{sha256(data).hexdigest()}" != resource["digest"]:
             return None
-        files[path] = data
+        files[unquote(uri.removeprefix(base))] = data
     return files
 
 
@@ -138,15 +156,15 @@ def _contract_of(tool: types.Tool, name: str) -> Contract:
     }
     if tool.output_schema is not None:
         document["output"] = tool.output_schema
-    # The server itself decides what it takes for a date, as behind the proxy.
+    # The server itself decides which dates it accepts, as behind the proxy.
     return Contract.from_dict(
         visible_document(document, one_line=False), name=name, formats="annotate"
     )
 
 
 def _without_paths(schema: Any) -> Any:
-    """Return *schema* without ``"format": "path"``: paths are the server's, and no
-    files of a workspace here.
+    """Return *schema* without ``"format": "path"``, because the paths belong to the
+    server, not to a workspace here.
     """
     return rewritten(
         schema,
@@ -156,7 +174,11 @@ def _without_paths(schema: Any) -> Any:
     )
 
 
-def _caller(client: Client, tool: str) -> Any:
+def mcp_tool(client: Client, tool: str) -> Any:
+    """Return the function that calls *tool* of an MCP server through *client*, in whose
+    event loop it must run.
+    """
+
     async def call(arguments: dict[str, Any]) -> Any:
         try:
             result = await client.call_tool(tool, arguments)
@@ -177,8 +199,8 @@ def _caller(client: Client, tool: str) -> Any:
 
 
 def _failure(text: str) -> Exception:
-    """Return the failure that a tool reported: an envelope of another skillruntime as
-    it is, or else the text.
+    """Return the failure that a tool reported: another skillruntime's envelope
+    unchanged, otherwise the text.
     """
     try:
         document = json.loads(text)

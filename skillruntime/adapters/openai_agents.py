@@ -7,7 +7,7 @@ tools=skills.tools)``
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     refusal_text,
     to_text,
 )
+from skillruntime.contract.reading.tool_names import meant_name
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
@@ -34,21 +35,21 @@ try:
         ToolOutputText,
     )
     from agents.tool_context import ToolContext
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
-__all__ = ["SkillToolset", "enforce"]
+__all__ = ["SkillToolset", "enforce", "put_names_right"]
 
 
 class SkillToolset:
     """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of
     an ``Agent``, and a ``session``.
 
-    The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool
-    answers is the envelope, and images beside it, which the SDK leaves out for chat
-    completions. *style* and *files* are those of `SkillTools`. With *session*, whose key names the
-    conversation, a call that is made again (a run is resumed, or its input is sent
-    again) is the same execution of a remote skill.
+    The SDK hands over the model's raw text, so broken JSON is repaired too. A tool's
+    answer is the envelope, with images beside it, which the SDK leaves out for chat
+    completions. *style* and *files* are those of `SkillTools`. With *session*, whose
+    key names the conversation, a repeated call (because a run is resumed, or its input
+    is sent again) is the same execution of a remote skill.
     """
 
     def __init__(
@@ -68,37 +69,48 @@ class SkillToolset:
             catalog_tokens=catalog_tokens,
             files=files,
         )
-        self.session = self._skills.session
-        self.instructions = self._skills.system_prompt
-        # The responses API, because a FunctionTool takes its flat form of a definition.
-        self.tools: list[Tool] = [
-            self._tool(each) for each in self._skills.to_openai(api="responses")
-        ]
+        self.session: SkillSession = self._skills.session
+        self.instructions: str = self._skills.system_prompt
+        self.tools: list[Tool] = []
+        self._defined_for: tuple[str, ...] | None = None
+        self._define()
 
     def model(self, model: str | Model) -> Model:
-        """Return *model* with the names of tools put right in what it writes, before
-        approvals and guardrails see it.
+        """Return *model* with the tools' names in its messages corrected, before
+        approvals and guardrails see them.
 
-        Without it the SDK ends the run where a model misspells a tool's name.
+        Without this the SDK ends the run when a model misspells a tool's name.
         """
-        if isinstance(model, str):
-            model = MultiProvider().get_model(model)
-        return _NamingModel(model, self._skills)
+        return _naming(model, self._skills.put_right)
+
+    def _define(self) -> None:
+        """Set the tools to those with a current definition, in place: the SDK reads its
+        agent's list before each request.
+        """
+        loaded = tuple(self.session.active)
+        if loaded == self._defined_for:
+            return
+        self._defined_for = loaded
+        # The responses API, because a FunctionTool takes its flat form of a definition.
+        definitions = self._skills.to_openai(api="responses")
+        if [tool.name for tool in self.tools] != [each["name"] for each in definitions]:
+            self.tools[:] = [self._tool(each) for each in definitions]
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> Any:
-            # Only a ToolContext has it; older versions of the SDK pass a
+            # Only a ToolContext has the call id; older versions of the SDK pass a
             # RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
             message = None
-            # The tools of one agent may run in any number of conversations, and the SDK
-            # names none of them.
+            # The tools of one agent may run in any number of conversations, which the
+            # SDK does not name.
             if self._is_one_conversation:
                 turn = digest_of(as_text(context.turn_input))
                 message = f"{turn}/{context.usage.requests}"
             response = await self._skills.call(
                 definition["name"], arguments, call_id=call_id, message=message
             )
+            self._define()  # the skills that were loaded come first
             images = [
                 ToolOutputImage(image_url=image.url)
                 for image in self.session.images(response)
@@ -119,22 +131,22 @@ class SkillToolset:
 
 
 class _NamingModel(Model):
-    """A model whose calls have the names of tools that exist, as far as it is certain
-    which were meant.
+    """A model whose calls get the names of existing tools, if it is certain which tools
+    were meant.
     """
 
-    def __init__(self, model: Model, skills: SkillTools) -> None:
+    def __init__(self, model: Model, put_right: _PutRight) -> None:
         self._model = model
-        self._skills = skills
+        self._put = put_right
 
     async def get_response(self, *args: Any, **options: Any) -> Any:
-        """Return the model's response with its calls' names put right."""
+        """Return the model's response with the names in its calls corrected."""
         response = await self._model.get_response(*args, **options)
         self._put_right(response.output, args, options)
         return response
 
     async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
-        """Yield the model's events with its calls' names put right."""
+        """Yield the model's events with the names in its calls corrected."""
         async for event in self._model.stream_response(*args, **options):
             if hasattr(event, "item"):
                 items = [event.item]
@@ -155,19 +167,54 @@ class _NamingModel(Model):
     def _put_right(
         self, items: list[Any], args: tuple[Any, ...], options: Mapping[str, Any]
     ) -> None:
-        tools = options["tools"] if "tools" in options else args[3]
+        request = dict(zip(_REQUEST, args, strict=False)) | dict(options)
+        known = [tool.name for tool in request["tools"]]
+        known += [handoff.tool_name for handoff in request.get("handoffs") or ()]
         for item in items:
             if item.type == "function_call":
-                item.name, item.arguments = self._skills.put_right(
-                    item.name, item.arguments, [tool.name for tool in tools]
-                )
+                item.name, item.arguments = self._put(item.name, item.arguments, known)
+
+
+# The parameters of `Model.get_response` and `Model.stream_response` that may come by
+# position.
+_REQUEST = (
+    "system_instructions",
+    "input",
+    "model_settings",
+    "tools",
+    "output_schema",
+    "handoffs",
+    "tracing",
+)
+_PutRight = Callable[[str, str, list[str]], tuple[str, Any]]
+
+
+def _naming(model: str | Model, put_right: _PutRight) -> Model:
+    if isinstance(model, str):
+        model = MultiProvider().get_model(model)
+    return _NamingModel(model, put_right)
+
+
+def put_names_right(model: str | Model) -> Model:
+    """Return *model* with the tools' names in its messages corrected, for an agent
+    whose tools `enforce` returned: ``Agent(model=put_names_right("gpt-4o"),
+    tools=[enforce(tool)])``.
+
+    Without this the SDK ends the run when a model misspells a tool's name; with it,
+    only when the name is not certain.
+    """
+
+    def put_right(name: str, arguments: str, known: list[str]) -> tuple[str, Any]:
+        return meant_name(name, known).name or name, arguments
+
+    return _naming(model, put_right)
 
 
 def enforce(tool: FunctionTool) -> FunctionTool:
     """Return *tool* with its schema enforced: malformed arguments are repaired, or
-    answered with what to send instead.
+    answered with the correction to send.
 
-    The tool receives the arguments as JSON; what it answers is unchanged.
+    The tool receives the arguments as JSON; its answer is unchanged.
     """
 
     async def invoke(context: ToolContext[Any], text: str) -> Any:

@@ -4,6 +4,7 @@ capabilities=[skills.names])``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from skillruntime.adapters.tools.conversation_tools import (
     to_text,
 )
 from skillruntime.contract.reading.arguments import parse_arguments
+from skillruntime.contract.reading.tool_names import meant_name
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra
@@ -27,8 +29,8 @@ try:
     from pydantic_ai.messages import ModelResponse, ToolCallPart, UserPromptPart
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
 __all__ = ["SkillToolset", "enforce"]
 
@@ -37,11 +39,11 @@ class SkillToolset(AbstractToolset[Any]):
     """The skills of *runtime* for an agent: their tools, and the instructions that list
     them.
 
-    Each run of the agent is a conversation of its own, unless *session* is given. What
-    a tool answers is the envelope, and images beside it; the part's ``metadata`` is the
+    Each run of the agent is a conversation of its own, unless *session* is given. A
+    tool's answer is the envelope, with images beside it; the part's ``metadata`` is the
     `SkillResponse`. *style* and *files* are those of `SkillTools`. ``names`` is a
-    capability for the agent that puts tools' names right in what the model wrote,
-    before approvals see it.
+    capability for the agent that corrects tools' names in the model's message, before
+    approvals see them.
     """
 
     def __init__(
@@ -67,11 +69,11 @@ class SkillToolset(AbstractToolset[Any]):
             catalog_tokens=catalog_tokens,
             files=files,
         )
-        self.names: AbstractCapability[Any] = _Names(self._skills)
+        self.names: AbstractCapability[Any] = _Names(self._skills.put_right)
 
     @property
     def id(self) -> str | None:
-        """The id that was given, for durable execution."""
+        """The given id, for durable execution."""
         return self._id
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
@@ -91,6 +93,7 @@ class SkillToolset(AbstractToolset[Any]):
         return self._skills.system_prompt
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools, whose arguments are repaired before they are validated."""
         """Return the tools by name."""
         return {
             definition["name"]: ToolsetTool(
@@ -152,37 +155,40 @@ def _finish_reason(ctx: RunContext[Any]) -> str | None:
 
 
 def _message_name(ctx: RunContext[Any]) -> str:
-    """Return a name for the message with the call: the same if the run is begun again
+    """Return a name for the message with the call: the same if the run is restarted
     with the same messages.
     """
     parts = [part for message in ctx.messages for part in message.parts]
-    end = 0  # of the last part that a person wrote
+    end = 0  # the index of the last part that a person wrote
     for number, part in enumerate(parts, start=1):
         if isinstance(part, UserPromptPart):
             end = number
-    # Without ids and times: a run that is begun again has other ones.
+    # Without ids and times, which differ when a run is restarted.
     contents = [getattr(part, "content", "") for part in parts[:end]]
     return f"{digest_of(as_text(contents))}/{ctx.run_step}/{len(ctx.messages)}"
 
 
-_RAW = "\0raw arguments"  # a key that no model writes
+_RAW = "\0raw arguments"  # a key that models do not write
 
 
 class _Names(AbstractCapability[Any]):
-    """Puts the names in a model's message right."""
+    """Corrects the names in a model's message: *put_right* takes a call's name, its
+    arguments and the names of all tools, and returns the corrected name and arguments.
+    """
 
-    def __init__(self, skills: SkillTools) -> None:
+    def __init__(
+        self, put_right: Callable[[str, Any, list[str]], tuple[str, Any]]
+    ) -> None:
         super().__init__()
-        self._skills = skills
+        self._put_right = put_right
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
-        """Return the message with the names of its calls put right."""
-        offered = [
-            tool.name
-            for tool in request_context.model_request_parameters.function_tools
-        ]
+        """Return the message with the names in its calls corrected."""
+        request = request_context.model_request_parameters
+        tools = [*request.function_tools, *request.output_tools]
+        offered = [tool.name for tool in tools]
         parts = [*response.parts]
         for index, part in enumerate(parts):
             if isinstance(part, ToolCallPart):
@@ -190,23 +196,23 @@ class _Names(AbstractCapability[Any]):
         return replace(response, parts=parts)
 
     def _right(self, call: ToolCallPart, offered: list[str]) -> ToolCallPart:
-        name, arguments = self._skills.put_right(call.tool_name, call.args, offered)
+        name, arguments = self._put_right(call.tool_name, call.args, offered)
         return replace(call, tool_name=name, args=arguments)
 
 
 class _AnyArguments:
-    """Hands arguments on as the model wrote them: pydantic-ai would refuse broken JSON,
+    """Passes on the model's arguments unchanged: pydantic-ai would refuse broken JSON,
     which the contract repairs.
     """
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
-        """Return the arguments, or their text where the contract must read it."""
+        """Return the arguments, or their text if the contract must parse it."""
         text = _decoded(input)
         try:
             parsed = parse_arguments(text)
         except SkillInputError:
             return {_RAW: text}
-        # A repair belongs into the record of the call, which the contract makes.
+        # The contract must make the repair, so that the call's record has it.
         if not isinstance(parsed.value, dict) or parsed.rules:
             return {_RAW: text}
         return parsed.value
@@ -218,16 +224,27 @@ class _AnyArguments:
         return {_RAW: input}
 
 
-def enforce(toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+def enforce(toolset: AbstractToolset[Any]) -> EnforcedToolset:
     """Return *toolset* with the schema of each of its tools enforced.
 
-    Malformed arguments are repaired, or the model is asked again with what to send
-    instead, as for any other retry.
+    Malformed arguments are repaired, or the model is asked again with the correction to
+    send, as for any other retry. Its ``names``, a capability for the agent, also
+    corrects the names of tools: ``Agent(model, toolsets=[tools],
+    capabilities=[tools.names])``.
     """
-    return _Enforced(toolset)
+    return EnforcedToolset(toolset)
 
 
-class _Enforced(WrapperToolset[Any]):
+class EnforcedToolset(WrapperToolset[Any]):
+    """The result of `enforce`."""
+
+    @property
+    def names(self) -> AbstractCapability[Any]:
+        """A capability that corrects the names of all tools in the model's message;
+        pydantic-ai answers an uncertain name with the existing names.
+        """
+        return _Names(_put_right)
+
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await super().get_tools(ctx)
         return {
@@ -267,3 +284,7 @@ def _decoded(text: Any) -> Any:
     if isinstance(text, bytes | bytearray):
         return text.decode("utf-8", "replace")
     return text
+
+
+def _put_right(name: str, arguments: Any, offered: list[str]) -> tuple[str, Any]:
+    return meant_name(name, offered).name or name, arguments

@@ -2,17 +2,23 @@
 ``SkillRuntime(on_call=...)``.
 
 The span of a call is current while the skill runs, so spans that the skill opens are
-its children. The span of a skill loaded or a resource read is written after the event.
-Each is a child of the span that is current at that time. Arguments and results may hold
-secrets, so they are recorded only with ``content=True``.
+its children. The span of a skill loaded or a resource read is written after the event:
+it is the execution of the tool that does it, as the conventions propose for skills
+(open-telemetry/semantic-conventions-genai, pull request 498). Each is a child of the
+span that is current at that time. Arguments and results may hold secrets, so they are
+recorded only with ``content=True``.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -22,22 +28,29 @@ from skillruntime.extras import missing_extra
 try:
     from opentelemetry import trace
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
+from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.schemas.secret_names import masked, names_a_secret
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
-__all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "spans"]
+__all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "send_spans", "spans"]
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.43.0"
 """The version of the semantic conventions whose names are used here."""
 
 
+_EXECUTE_TOOL = Operation.CALL.value
+_TOOLS = {Operation.LOAD: "load_skill", Operation.READ: "read_skill_resource"}
+
+
 def _tool_name(record: CallRecord) -> str:
-    if record.operation is Operation.CALL:
-        return record.name
-    return record.operation.value
+    return _TOOLS.get(record.operation, record.name)
+
+
+def _skill_name(record: CallRecord) -> str:
+    return record.name.partition("/")[0]
 
 
 def _error_type(record: CallRecord) -> str | None:
@@ -58,14 +71,15 @@ def _metadata(record: CallRecord) -> Mapping[str, Any]:
 
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     # GenAI semantic conventions, "Execute tool span"
-    "gen_ai.operation.name": lambda record: record.operation.value,
+    "gen_ai.operation.name": lambda record: _EXECUTE_TOOL,
     "gen_ai.tool.name": _tool_name,
     "gen_ai.tool.type": lambda record: "function",
     "gen_ai.tool.call.id": lambda record: record.call_id,
     "gen_ai.conversation.id": lambda record: record.session_id,
     "error.type": _error_type,
+    # proposed there for skills
+    "gen_ai.skill.name": _skill_name,
     # attributes of this library
-    "skillruntime.skill.name": lambda record: record.name.partition("/")[0],
     "skillruntime.skill.version": lambda record: record.version,
     "skillruntime.resource.path": lambda record: record.path,
     "skillruntime.response.status": lambda record: record.status,
@@ -73,8 +87,8 @@ ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     "skillruntime.migrated_from": lambda record: _metadata(record).get("migrated_from"),
     "skillruntime.tokens": _tokens,
 }
-"""All attributes of a span, and how each is read from a record; an attribute without a
-value is left out.
+"""All attributes of a span, with the function that reads each from a record; an
+attribute without a value is left out.
 """
 
 CONTENT: Mapping[str, Callable[[CallRecord], Any]] = {
@@ -84,12 +98,18 @@ CONTENT: Mapping[str, Callable[[CallRecord], Any]] = {
 """The attributes that are recorded only with ``content=True``."""
 
 
-def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
+def spans(
+    tracer: Tracer | None = None,
+    *,
+    content: bool = False,
+    catalog: SkillCatalog | None = None,
+) -> Observer:
     """Return an observer that writes a span for each call, each skill loaded and each
     resource read.
 
     *tracer* is by default the global provider's; with *content* arguments and results
-    are written too.
+    are written too, and with *catalog* where its skills lie, in
+    ``gen_ai.skill.source.uri``.
     """
     own = tracer or trace.get_tracer(
         "skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL
@@ -97,7 +117,53 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
     table = dict(ATTRIBUTES)
     if content:
         table |= CONTENT
+    if catalog is not None:
+        table["gen_ai.skill.source.uri"] = partial(_source_uri, catalog)
     return _Spans(own, table)
+
+
+def send_spans() -> None:
+    """Send the spans of this process, those of MCP's SDK among them, to where the
+    ``OTEL_...`` variables of OpenTelemetry say.
+
+    With ``OTEL_TRACES_EXPORTER=console`` they are written to standard error, else sent
+    by OTLP over HTTP, by default to a collector on this machine.
+
+    Raises:
+        ModuleNotFoundError: the packages of the ``otel`` extra are missing.
+    """
+    try:
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import (
+            BatchSpanProcessor,
+            ConsoleSpanExporter,
+            SpanExporter,
+        )
+
+        exporter: SpanExporter
+        if os.environ.get("OTEL_TRACES_EXPORTER") == "console":
+            exporter = ConsoleSpanExporter(out=sys.stderr)
+        else:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
+                OTLPSpanExporter,
+            )
+
+            exporter = OTLPSpanExporter()
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+    own = {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME", "skillruntime")}
+    provider = TracerProvider(resource=Resource.create(own))
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    # The provider sends what is left when the process exits.
+    trace.set_tracer_provider(provider)
+
+
+def _source_uri(catalog: SkillCatalog, record: CallRecord) -> str | None:
+    metadata = catalog.get(_skill_name(record))
+    if metadata is None:
+        return None
+    return Path(metadata.path).as_uri()
 
 
 class _Spans:
@@ -117,7 +183,7 @@ class _Spans:
         span gets the error here.
         """
         span = self._tracer.start_span(
-            f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL
+            f"{_EXECUTE_TOOL} {name}", kind=SpanKind.INTERNAL
         )
         # A copy for each call: parallel calls share the context that they were started
         # from.
@@ -143,7 +209,7 @@ class _Spans:
             if current is not None:
                 self._describe(current, record)
                 return
-        name = f"{record.operation.value} {record.name}"
+        name = f"{_EXECUTE_TOOL} {_tool_name(record)}"
         span = self._tracer.start_span(
             name, kind=SpanKind.INTERNAL, start_time=record.started
         )
@@ -167,11 +233,11 @@ class _Spans:
 _CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar(
     "skillruntime-spans", default=MappingProxyType({})
 )
-"""The span of the call that runs here, for each observer: a host may have several."""
+"""The span of the current call, for each observer: a host may have several."""
 
 
 def _json(value: Any) -> str:
-    """Return *value* as JSON, without what has the name of a secret."""
+    """Return *value* as JSON, without values named like secrets."""
     try:
         if isinstance(value, str):  # refused arguments are kept as the model wrote them
             if names_a_secret(value):

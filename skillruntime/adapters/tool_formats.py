@@ -1,11 +1,12 @@
-"""Callable skills in the forms of OpenAI, Anthropic, Gemini and MCP, and their answers:
-plain dictionaries, no SDK.
+"""Convert callable skills and their answers to the forms of OpenAI, Anthropic, Gemini
+and MCP: plain dictionaries, without an SDK.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.tools.conversation_tools import (
@@ -20,14 +21,23 @@ from skillruntime.adapters.tools.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
+from skillruntime.adapters.tools.definitions import by_name_note, choose_definitions
 from skillruntime.adapters.tools.known_names import put_right
+from skillruntime.adapters.tools.property_names import (
+    Provider,
+    with_accepted_names,
+    with_declared_names,
+)
 from skillruntime.adapters.tools.strict_schema import to_strict
 from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.reading.arguments import parse_arguments
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.contract.schemas.references import referenced
+from skillruntime.contract.schemas.schema import dialect_of
+from skillruntime.errors import SkillInputError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.files.images import Image
 from skillruntime.runtime.runtime import SkillRuntime
@@ -35,6 +45,7 @@ from skillruntime.runtime.session import SkillSession
 
 __all__ = [
     "SkillTools",
+    "from_provider",
     "to_anthropic",
     "to_anthropic_result",
     "to_gemini",
@@ -65,19 +76,20 @@ def to_openai(
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 
     *name* replaces the contract's own name; likewise in the functions below. With
-    ``strict="auto"`` the tool is strict, so that the provider lets the model write
-    nothing else, where the rules of strict mode allow its schema: an optional property
-    becomes nullable, and the contract drops the null again.
+    ``strict="auto"`` the tool is strict if the rules of strict mode allow its schema,
+    so that the provider keeps the model to the schema: an optional property becomes
+    nullable, and the contract drops the null again.
 
     >>> contract = Contract.from_dict({"name": "now", "description": "The time."})
     >>> to_openai(contract, api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
      'parameters': {'type': 'object', 'properties': {}}, 'strict': False}
     """
-    function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
+    parameters = to_tool_schema(contract)
+    function = {**_named(contract, name), "parameters": parameters}
     closed = None
     if strict == "auto":
-        closed = to_strict(function["parameters"])
+        closed = to_strict(with_accepted_names(parameters, "openai"))
     if closed is not None:
         function |= {"parameters": closed, "strict": True}
     elif api == "responses":
@@ -90,28 +102,56 @@ def to_openai(
 
 
 def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a tool of Anthropic's messages."""
-    return {**_named(contract, name), "input_schema": to_tool_schema(contract)}
+    """Return the contract as a tool of Anthropic's messages.
+
+    A property whose name Anthropic refuses (``$filter``, ``größe``, one with more than
+    64 characters) has another name; `from_provider` gives it its own again. Likewise in
+    `to_gemini`, and in the strict form of `to_openai`.
+    """
+    schema = with_accepted_names(to_tool_schema(contract), "anthropic")
+    return {**_named(contract, name), "input_schema": schema}
 
 
 def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a function declaration of Gemini, with its JSON Schema as
-    it is.
+    """Return the contract as a function declaration of Gemini, with its JSON Schema
+    unchanged.
     """
-    return {
-        **_named(contract, name),
-        "parameters_json_schema": to_tool_schema(contract),
-    }
+    schema = with_accepted_names(to_tool_schema(contract), "gemini")
+    return {**_named(contract, name), "parameters_json_schema": schema}
+
+
+def from_provider(
+    contract: Contract, arguments: Mapping[str, Any], *providers: Provider
+) -> Mapping[str, Any]:
+    """Return the arguments of a call with the names of properties that *contract*
+    declares.
+
+    *providers* are those for which the contract was written as a tool. If no name was
+    changed, the same object is returned. `SkillTools.call` does this by itself.
+
+    >>> schema = {"properties": {"$filter": {"type": "string"}}}
+    >>> contract = Contract.from_dict({"name": "list", "input": schema})
+    >>> [*to_anthropic(contract)["input_schema"]["properties"]]
+    ['_filter']
+    >>> from_provider(contract, {"_filter": "a"}, "anthropic")
+    {'$filter': 'a'}
+    """
+    restored: Mapping[str, Any] = with_declared_names(contract, arguments, providers)
+    return restored
 
 
 def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a tool of MCP, with annotations and, for an object, its
     output schema.
+
+    The ``$schema`` of the input is kept: without it, clients read the schema as one of
+    draft 2020-12 (SEP-1613).
     """
-    document: dict[str, Any] = {
-        **_named(contract, name),
-        "inputSchema": to_tool_schema(contract),
-    }
+    schema = to_tool_schema(contract)
+    declared = contract.input.document
+    if isinstance(declared, Mapping) and "$schema" in declared:
+        schema = {"$schema": dialect_of(declared), **schema}
+    document: dict[str, Any] = {**_named(contract, name), "inputSchema": schema}
     # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
@@ -135,8 +175,9 @@ def to_openai_result(
 ) -> dict[str, Any]:
     """Return the answer to a call in OpenAI's form.
 
-    *images* are what `SkillSession.images` returns, for a model that takes them;
-    likewise in the functions below. Chat completions take none in the answer of a tool.
+    *images* are the result of `SkillSession.images`, for a model that accepts images;
+    likewise in the functions below. Chat completions do not accept images in a tool's
+    answer.
     """
     if api == "responses":
         output: Any = to_text(response)
@@ -179,10 +220,10 @@ def to_gemini_result(
     """Return the answer to a call as a part; ``output`` and ``error`` are the keys that
     Gemini documents.
 
-    Models take *images* in an answer since Gemini 3.
+    Models accept *images* in an answer since Gemini 3.
     """
-    # Through JSON, because the SDK takes plain values only, and a skill may return a
-    # model.
+    # Converted through JSON, because the SDK accepts only plain values, and a skill may
+    # return a pydantic model.
     envelope = to_object(response)
     key = "output" if response.ok else "error"
     result: dict[str, Any] = {"name": name, "response": {key: envelope}}
@@ -199,7 +240,7 @@ def to_gemini_result(
 def to_mcp_result(
     response: SkillResponse, *, structured: bool = True, images: Sequence[Image] = ()
 ) -> dict[str, Any]:
-    """Return the answer to a call as MCP's ``tools/call`` gives it.
+    """Return the answer to a call in the form of MCP's ``tools/call``.
 
     The text is the envelope; ``structuredContent`` is the data alone, if it is an
     object, so that it fits the output schema.
@@ -223,7 +264,10 @@ class SkillTools:
     ``call_skill`` calls any of them. By default it is typed up to 128 callables, as
     many as every provider takes, and generic above, with a warning. Without *files*
     there is no ``write_skill_input``, with which the model writes inputs for skills.
-    ``contracts`` are what can be called, by tool name.
+
+    Where the definitions would have more tokens than ``SkillRuntime`` allows, the
+    skills that the conversation has loaded come first, so ask for them in each
+    request. A tool without a definition is called with ``call_skill``, or by its name.
     """
 
     def __init__(
@@ -236,27 +280,50 @@ class SkillTools:
         files: bool = True,
     ) -> None:
         require_free_names(runtime)
-        self.session = session or runtime.session()
+        self.session: SkillSession = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        self.system_prompt = skills_prompt(
-            runtime, rendered, tool_list_of(style), is_any_callable=may_call(runtime)
-        )
         self._runtime = runtime
-        self._own, own, contracts = tools_of_conversation(
+        # The providers that got definitions: arguments may use their property names.
+        self.providers: set[Provider] = set()
+        self._own, own, self._definitions = tools_of_conversation(
             runtime, self.session, style, rendered, files=files
         )
-        self.contracts = {name: self._own.contract(name) for name in own}
-        self._skills = tool_names(contracts)
-        self.contracts.update(
-            {tool: contracts[name] for tool, name in self._skills.items()}
+        self._loaded = tuple(self.session.active)
+        self.system_prompt: str = skills_prompt(
+            runtime,
+            rendered,
+            tool_list_of(style),
+            is_any_callable=may_call(runtime),
+            by_name=by_name_note(self._definitions),
+        )
+        self._own_contracts = {name: self._own.contract(name) for name in own}
+        # Includes callables without a definition: a model may have read their names.
+        self._skills = tool_names(
+            [*self._definitions.contracts, *self._definitions.by_name]
         )
         self._offered = {**{name: name for name in own}, **self._skills}
+
+    @property
+    def contracts(self) -> dict[str, Contract]:
+        """The contracts of the tools that have a definition now, by tool name."""
+        loaded = tuple(self.session.active)
+        if loaded != self._loaded and self._definitions.by_name:
+            self._definitions = choose_definitions(
+                self._runtime, self._skills.values(), loaded
+            )
+        self._loaded = loaded
+        contracts = {**self._own_contracts}
+        for name, contract in self._definitions.contracts.items():
+            contracts[to_tool_name(name)] = contract
+        return contracts
 
     def to_openai(
         self, *, api: OpenAIInterface = "chat", strict: Literal["auto"] | None = None
     ) -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
+        if strict == "auto":
+            self.providers.add("openai")
         return [
             to_openai(contract, name=name, api=api, strict=strict)
             for name, contract in self._named()
@@ -264,10 +331,12 @@ class SkillTools:
 
     def to_anthropic(self) -> list[dict[str, Any]]:
         """Return all definitions for Anthropic."""
+        self.providers.add("anthropic")
         return [to_anthropic(contract, name=name) for name, contract in self._named()]
 
     def to_gemini(self) -> list[dict[str, Any]]:
         """Return all definitions for Gemini: one tool that holds the declarations."""
+        self.providers.add("gemini")
         return [
             {
                 "function_declarations": [
@@ -285,11 +354,11 @@ class SkillTools:
     def put_right(
         self, tool_name: str, arguments: Any, others: Iterable[str] = ()
     ) -> tuple[str, Any]:
-        """Return a model's call with its names put right, before the host's approvals
-        and logs see it.
+        """Return a model's call with corrected names, before the host's approvals and
+        logs see it.
 
-        `call` does the same; *arguments* are a mapping or the model's text, and come
-        back as such. *others* are the names of further tools of the host.
+        `call` does the same; *arguments* are a mapping or the model's text, and keep
+        their form. *others* are the names of further tools of the host.
         """
         offered = {**{name: name for name in others}, **self._offered}
         return put_right(self._runtime, tool_name, arguments, offered)
@@ -319,22 +388,43 @@ class SkillTools:
     def _called(
         self, tool_name: Any, arguments: Any
     ) -> tuple[SkillRuntime, str, Any, SkillSession | None] | SkillResponse:
-        """Return the runtime that answers the call, the name there, the arguments, and
-        the session; or the refusal.
+        """Return the runtime that answers the call, the callable's name in it, the
+        arguments and the session; or the refusal.
         """
-        # A loop written by hand passes on what the model wrote: a name may be null, or
-        # not a string at all.
+        # A hand-written loop passes on the model's values: a name may be null, or not a
+        # string at all.
         if not isinstance(tool_name, str):
             error = unknown_tool(self._runtime, tool_name, self._offered)
             return SkillResponse.failed(error)
         name, arguments = self.put_right(tool_name, arguments)
         skill = self._skills.get(name)
         if skill is not None:
+            arguments = self._with_declared_names(name, arguments)
             return self._runtime, skill, arguments, self.session
-        if name in self.contracts:
+        if name in self._own_contracts:
             return self._own, name, arguments, None
         error = unknown_tool(self._runtime, name, self._offered)
         return SkillResponse.failed(error)
+
+    def _with_declared_names(self, tool_name: str, arguments: Any) -> Any:
+        """Return *arguments*, a mapping or the model's text, with the names of
+        properties that the contract of the tool declares.
+        """
+        contract = self.contracts.get(tool_name)
+        if contract is None or not self.providers:
+            return arguments
+        given = arguments
+        if isinstance(arguments, str):
+            with suppress(SkillInputError):
+                given = parse_arguments(arguments).value
+        if not isinstance(given, Mapping):
+            return arguments
+        restored = from_provider(contract, given, *self.providers)
+        if restored is given:
+            return arguments
+        if isinstance(arguments, str):
+            return json.dumps(restored, ensure_ascii=False)
+        return restored
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:

@@ -4,9 +4,12 @@ visibility and suggestions.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skillruntime.catalog.discovery.offering import (
@@ -30,13 +33,14 @@ from skillruntime.catalog.discovery.precedence import (
 )
 from skillruntime.catalog.discovery.root_snapshot import (
     HIDDEN_FROM_MODEL,
+    STATES_NO_NEEDS,
     Entry,
     Root,
     Snapshot,
 )
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.checks.environment_check import Surroundings
@@ -49,16 +53,18 @@ __all__ = ["SkillCatalog"]
 Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 """Takes the previous snapshots of the roots and returns the current ones."""
 
+_MOST_SHOWN = 50  # skills, in a notebook
+
 _MAX_RENDERED = 4
-"""How many lists of skills a catalog keeps; an agent asks for one or two."""
+"""The most rendered lists that a catalog keeps; an agent asks for one or two."""
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
 
-    It contains every skill. What it produces for a model (`to_prompt`, `render`,
-    `search`, `suggest`) leaves out the skills that are hidden from models; `for_model`
-    returns a catalog in which they do not exist at all.
+    It contains every skill. Its methods for a model (`to_prompt`, `render`, `search`,
+    `suggest`) leave out the skills that are hidden from models; `for_model` returns a
+    catalog in which they do not exist at all.
 
     If several skills have the same name and different versions, the newest has the
     plain name. In every lookup, ``digest@^1`` is the newest skill of that name whose
@@ -68,17 +74,18 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     version, which is the contract's if there is one: therefore the lookup reads the
     skills of that name.
 
-    ``shadowed`` maps qualified names to the skills that another skill of the same name
-    and version hides; they can be looked up by these names. Iterating gives plain names
-    only.
+    A second skill with the same name is a separate skill with a qualified name:
+    ``plugin:digest``. Iteration yields plain and qualified names.
     """
 
     __slots__ = (
         "_admits",
+        "_contents",
         "_derive",
         "_diagnose",
         "_diagnostics",
         "_entries",
+        "_first_only",
         "_guard",
         "_index",
         "_is_indexed",
@@ -89,7 +96,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         "_rivals",
         "_snapshots",
         "_versioned",
-        "shadowed",
     )
 
     def __init__(
@@ -100,12 +106,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         derive: bool = True,
         guard: Guard | None = None,
         is_indexed: bool = False,
+        first_only: bool = False,
     ) -> None:
         offered = [offered_of(snapshot, guard) for snapshot in snapshots]
-        names = resolve_names(offered)
-        self._entries: Mapping[str, Entry] = names.by_plain_name
+        named = offered if guard is None else [guard.named(each) for each in offered]
+        names = resolve_names(named, first_only=first_only, is_indexed=is_indexed)
+        self._entries: Mapping[str, Entry] = names.by_name
         self._versioned: Mapping[str, Entry] = names.by_versioned_name
         self._rivals = names.rivals
+        self._contents = names.contents
         self._admits: Callable[[Entry], bool] = lambda entry: True
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
@@ -116,10 +125,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._is_indexed = is_indexed
-        shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
-        self.shadowed: Mapping[str, SkillMetadata] = shadowed
-        # Made when they are first read, because the directories must be listed again,
-        # and most programs never ask.
+        self._first_only = first_only
+        # Computed when first read, because the directories must be listed again, and
+        # most programs never read them.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(
             offered, names, guard
@@ -141,17 +149,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if entry is not None:
             return metadata_of(entry)
         if not isinstance(name, str):
-            raise KeyError(name)
+            raise KeyError(f"the name of a skill is a string; got {name!r:.80}")
         # Names are kept in NFKC, as skills-ref compares them: a full-width name is the
         # same skill.
         plain = unicodedata.normalize("NFKC", name)
-        if plain in self.shadowed:
-            return self.shadowed[plain]
         entry = self._entries.get(plain) or self._versioned.get(plain)
         if entry is None:
             entry = self._chosen(plain)
         if entry is None:
-            raise KeyError(name)
+            raise KeyError(f"there is no skill {name!r:.80}")
         return metadata_of(entry)
 
     def __iter__(self) -> Iterator[str]:
@@ -164,6 +170,25 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         roots = ", ".join(repr(snapshot.root.path) for snapshot in self._snapshots)
         noun = "skill" if len(self) == 1 else "skills"
         return f"<SkillCatalog of {len(self)} {noun} from {roots or 'nowhere'}>"
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: the names and descriptions of the first skills,
+        and the number of further ones.
+        """
+        from html import escape
+
+        rows = []
+        for name, entry in islice(self._entries.items(), _MOST_SHOWN):
+            cells = (name, entry.version or "", entry.description)
+            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+        more = len(self) - len(rows)
+        below = f"<p>and {more:,} more</p>" if more else ""
+        lines = "".join(f"<tr>{row}</tr>" for row in rows)
+        return (
+            f"<div><b>{len(self):,} skill{'s' * (len(self) != 1)}</b><table><thead><tr>"
+            "<th>name</th><th>version</th><th>description</th></tr></thead>"
+            f"<tbody>{lines}</tbody></table>{below}</div>"
+        )
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -211,34 +236,19 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             return skill, skill.contract(skill.name)
         return skill, skill.contract(f"{skill.name}/{tool}")
 
-    def callables(self) -> Iterator[tuple[str, Skill | None]]:
-        """Yield the name of each callable, ``skill`` or ``skill/tool``, and its skill
-        if that was read to find it.
+    def callables(self) -> Iterator[str]:
+        """Yield the name of each callable, ``skill`` or ``skill/tool``, as the files of
+        the skills suggest it. No contract is derived.
 
-        A callable with a faulty contract is left out. The names are kept on disk beside
-        the index, by the state of the skill's files, except those of locked and
-        installed skills, which are compared to what was locked when they are read.
+        A callable with a faulty contract is left out. For scripts without a written
+        contract see `Skill.callable_names`.
         """
-        from skillruntime.catalog.contracts.callable_names import (
-            KeptNames,
-            callables_of,
-        )
+        from skillruntime.catalog.resources import may_have_callables
 
-        is_kept = self._is_indexed and self._guard is None and not self._recorded
-        kept = KeptNames(derive=self._derive) if is_kept else None
-        return callables_of(self, self.activate, kept)
-
-    def surely_has_tools(self, number: int) -> bool:
-        """Return whether the scripts that a model may call are at least *number* tools
-        for sure; much faster than `callables`.
-
-        False means that this is not known.
-        """
-        from skillruntime.catalog.contracts.callable_names import surely_has_tools
-
-        # Locked and installed skills are compared when they are read.
-        is_knowable = self._derive and self._guard is None and not self._recorded
-        return is_knowable and surely_has_tools(self.for_model(), number)
+        for name in self:
+            with suppress(SkillRuntimeError):  # one broken skill must not hide the rest
+                if may_have_callables(os.path.dirname(self[name].path)):
+                    yield from self.activate(name).callable_names()
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
         """Return the skill *name* in all its versions, the newest first; usually there
@@ -271,8 +281,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return dict(sorted(editions.items()))
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
-        """Return a sentence for each requirement of the skill *name* that is not met
-        here; usually empty.
+        """Return a sentence for each unmet requirement of the skill *name*; usually
+        empty.
 
         The requirements in its frontmatter and its contracts are read and checked now,
         never at discovery: commands, environment variables, packages, platform, runtime
@@ -289,11 +299,30 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         skill = read_skill(self._find(name), derive=False)
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
+    def surely_needs_nothing(self, name: str) -> bool:
+        """Return whether the skill *name* certainly has neither ``compatibility`` nor
+        requirements that `unmet` checks; much faster than reading the skill. False
+        means that this is unknown.
+        """
+        from skillruntime.catalog.resources import CONTRACT_FILES
+
+        # Only `read_skill` compares a skill with its lockfile or its package's record.
+        if self._guard is not None or self._recorded:
+            return False
+        entry = self._entries.get(name) or self._versioned.get(name)
+        if entry is None or not entry.flags & STATES_NO_NEEDS:
+            return False
+        try:
+            present = os.listdir(entry.file.rpartition("/")[0])
+        except OSError:
+            return False
+        return CONTRACT_FILES.isdisjoint(present)
+
     def suggest(self, name: str, limit: int = 3) -> list[str]:
         """Return the names closest to *name*, the best first; only of skills that a
         model may see.
         """
-        from skillruntime.catalog.search.closest_names import closest_names
+        from skillruntime.contract.closest_names import closest_names
 
         visible_names = (
             own
@@ -334,7 +363,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if _match_any(names, unwanted):
                 return False
-            # Last but one, because it opens the file.
+            # Tested last but one, because it opens the file.
             if keywords:
                 skill_tags = metadata_of(entry).read_frontmatter().tags
                 if keywords.isdisjoint(skill_tags):
@@ -368,9 +397,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.rendering import render
 
-        # The same list is asked for at every step of an agent; the catalog cannot
-        # change. Callables compare as equal if they are the same function, or the same
-        # method of the same object.
+        # An agent requests the same list at every step, and the catalog cannot change.
+        # Callables compare as equal if they are the same function, or the same method
+        # of the same object.
         key = (budget_tokens, style, tuple(pins), count)
         if key in self._rendered:
             return self._rendered[key]
@@ -378,8 +407,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if style == "reference":
             shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
-        # Emptied rather than trimmed: only a host that gives a new function each time
-        # gets here.
+        # Emptied rather than trimmed: only a host that passes a new function each time
+        # reaches this point.
         if len(self._rendered) >= _MAX_RENDERED:
             self._rendered = {}
         self._rendered[key] = rendered
@@ -391,10 +420,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         For the first search the beginning of every SKILL.md is read, and an index of
         their words is kept beside the catalog's; later searches, also in other
-        processes, read only files that changed. Where these are more than a few
-        hundred, a thread reads them, and until then only names and descriptions are
-        searched: then the answer's ``bodies_searched`` is False. With *wait* every
-        answer is that of the whole index.
+        processes, read only files that changed. If these are more than a few hundred, a
+        thread reads them; until it has finished, only names and descriptions are
+        searched, and the answer's ``bodies_searched`` is False. With *wait* every
+        answer comes from the complete index.
         """
         if not isinstance(query, str):
             raise TypeError(
@@ -421,11 +450,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
-        # The same object, so that a caller can compare by identity and keep its prompt.
-        if all(
+        are_same = all(
             new.says_the_same_as(old)
             for new, old in zip(snapshots, self._snapshots, strict=True)
-        ):
+        )
+        # A copy of a skill becomes a separate skill when any of its files changes.
+        if self._contents is not None and not self._contents.are_current():
+            are_same = False
+        # The same object, so that a caller can compare by identity and keep its prompt.
+        if are_same:
             return self._with_stamps(snapshots)
         return SkillCatalog(
             snapshots,
@@ -433,6 +466,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             derive=self._derive,
             guard=self._guard,
             is_indexed=self._is_indexed,
+            first_only=self._first_only,
         )
 
     def _shown(self) -> list[SkillMetadata]:
@@ -462,8 +496,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self
 
     def _find(self, name: str) -> SkillMetadata:
-        """Return the metadata of the skill *name*, or raise the error that explains
-        best why it does not exist.
+        """Return the metadata of the skill *name*, or raise the error that best
+        explains why it does not exist.
         """
         if isinstance(name, str):
             try:

@@ -1,9 +1,9 @@
-"""Opens the files of skills: relative to a descriptor of their directory, never through
-a symbolic link.
+"""Open the files of skills relative to a descriptor of their directory, never through a
+symbolic link.
 
 A skill can be changed while it is read. Whatever replaces one of its files, or a
-directory in between, no byte from outside its directory is returned, nothing waits for
-the writer of a FIFO, and nothing larger than the limit is read.
+directory in between: bytes from outside its directory are never returned, opening never
+waits for the writer of a FIFO, and files larger than the limit are not read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from skillruntime.cache_files import READ_FLAGS
+
 __all__ = [
     "NO_FOLLOW",
-    "READ_FLAGS",
     "FileTooLargeError",
     "Identity",
     "create_inside",
@@ -28,16 +29,6 @@ __all__ = [
     "write_inside",
 ]
 
-READ_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-"""For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no
-writer.
-"""
-
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 Identity = tuple[int, int]
@@ -48,6 +39,15 @@ _DIRECTORY = (
     getattr(os, "O_PATH", os.O_RDONLY)
     | getattr(os, "O_DIRECTORY", 0)
     | getattr(os, "O_CLOEXEC", 0)
+)
+# Not O_PATH: files are created and replaced in these directories.
+_WRITABLE = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
 )
 
 
@@ -71,9 +71,9 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
             the directory was replaced.
     """
     *parents, name = _parts(path, "it is outside the skill's directory")
-    # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux
-    # has: a parent that is replaced by a link after a check by path (`realpath`) would
-    # be followed.
+    # Open one part at a time, like `openat2` with RESOLVE_NO_SYMLINKS, which only Linux
+    # has: after a check by path (`realpath`), a parent could be replaced by a link,
+    # which would be followed.
     current = os.open(directory, _DIRECTORY)
     try:
         _require(current, identity)
@@ -140,11 +140,10 @@ def open_regular(path: str) -> int:
 def write_inside(
     directory: str, path: str, data: bytes, *, identity: Identity | None = None
 ) -> None:
-    """Write *data* to the file *path* in *directory*: the old file or the new one,
-    never half of it.
+    """Write *data* atomically to the file *path* in *directory*.
 
-    Missing directories are made. A link at *path* is replaced, and not followed. With
-    *identity* the directory must still be the one that has it.
+    Missing directories are created. A link at *path* is replaced, and not followed.
+    With *identity* the directory must still be the one that has it.
 
     Raises:
         OSError: a part of *path* is a link or not a directory, or nothing can be
@@ -162,11 +161,11 @@ def write_inside(
 
 
 def create_inside(directory: str, path: str, data: bytes) -> None:
-    """Write *data* to *path* in *directory*, as `write_inside` does, where nothing of
-    this name is yet.
+    """Write *data* to *path* in *directory*, like `write_inside`, if nothing has this
+    name yet.
 
     Raises:
-        FileExistsError: something is there.
+        FileExistsError: the name is taken.
         OSError: as `write_inside`.
     """
     with _made_parent(directory, path, None) as (parent, name):
@@ -184,19 +183,17 @@ def create_inside(directory: str, path: str, data: bytes) -> None:
 def _made_parent(
     directory: str, path: str, identity: Identity | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield a descriptor of the directory that *path* is in, made if it is missing, and
-    the name in it.
+    """Yield a descriptor of the directory of *path*, created if it is missing, and the
+    name in it.
     """
     *parents, name = _parts(path, "it is outside the directory")
-    # Not O_PATH: files are made and replaced in these directories.
-    directory_flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    current = os.open(directory, directory_flags)
+    current = os.open(directory, _WRITABLE)
     try:
         _require(current, identity)
         for part in parents:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=current)
-            below = os.open(part, directory_flags | NO_FOLLOW, dir_fd=current)
+            below = os.open(part, _WRITABLE | NO_FOLLOW, dir_fd=current)
             os.close(current)
             current = below
         yield current, name
@@ -205,8 +202,7 @@ def _made_parent(
 
 
 def _write_new(name: str, data: bytes, parent: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o644, dir_fd=parent), "wb") as file:
+    with os.fdopen(os.open(name, _NEW, 0o644, dir_fd=parent), "wb") as file:
         file.write(data)
 
 
@@ -232,7 +228,7 @@ def _require(directory: int, identity: Identity | None) -> None:
 
 
 def _regular(descriptor: int) -> int:
-    """Return *descriptor* if it is that of a regular file, else close it."""
+    """Return *descriptor* if it refers to a regular file; otherwise close it."""
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -1,10 +1,10 @@
-"""Which of the listed files a path means that is not written as it is listed. Pure.
+"""Find the listed file that an inexactly written path means. Pure.
 
 Models and instructions write the path of a file in many ways: in another case, with a
 backslash, after the skill's name or a variable, with the part of a page behind it.
 
-Law: a path that is listed means itself; any other one means a file only where exactly
-one of those listed can be meant. What leads upwards is never read as a path.
+Law: a listed path means itself; any other path means a file only if exactly one listed
+file fits. A text that leads upwards is never read as a path.
 """
 
 from __future__ import annotations
@@ -14,24 +14,27 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from urllib.parse import unquote
 
+from skillruntime.lazy_patterns import lazy_pattern
+
 __all__ = ["folded", "meant_path", "plain_path", "readings"]
 
 _QUOTES = "\"'`"
-_SCHEME = re.compile(r"(?:file|skill)://(?:localhost(?=/))?", re.IGNORECASE)
-# What stands for the directory in instructions: `{baseDir}/`, `${CLAUDE_SKILL_DIR}/`,
+_SCHEME = lazy_pattern(r"(?:file|skill)://(?:localhost(?=/))?", re.IGNORECASE)
+# Placeholders for the directory in instructions: `{baseDir}/`, `${CLAUDE_SKILL_DIR}/`,
 # `$SKILL_ROOT/`, `<skill-dir>/`.
-_PLACEHOLDER = re.compile(r"(?:\$?\{\w[\w.-]*+\}|\$\w++|<\w[\w .-]*+>)(?:/|$)")
-_DRIVE = re.compile(r"[A-Za-z]:")
+_PLACEHOLDER = lazy_pattern(r"(?:\$?\{\w[\w.-]*+\}|\$\w++|<\w[\w .-]*+>)(?:/|$)")
+_DRIVE = lazy_pattern(r"[A-Za-z]:")
 
 
 def meant_path(
     written: str, listed: Collection[str], roots: Collection[str] = ()
 ) -> str | None:
-    """Return which path of *listed* is meant by *written*; None where it is not exactly
+    """Return the path in *listed* that *written* means; None if there is not exactly
     one.
 
-    *roots* are what may stand before such a path: names, and absolute directories. The
-    directory of the file may be missing, as instructions name ``comment.py`` alone.
+    *roots* are possible prefixes of such a path: names, and absolute directories. The
+    directory of the file may be missing, because instructions may just say
+    ``comment.py``.
 
     >>> meant_path("./FORMS.md#fields", ["forms.md", "logo.png"])
     'forms.md'
@@ -45,7 +48,8 @@ def meant_path(
     wanted = {folded(path) for path in readings(written, roots)}
     meant = [path for path in listed if folded(path) in wanted]
     if not meant:
-        # 10 files of the 17 skills of anthropics/skills are named so in their SKILL.md.
+        # The SKILL.md files of the 17 skills in anthropics/skills name 10 files in this
+        # way.
         ends = tuple(f"/{path}" for path in wanted if path)
         meant = [path for path in listed if folded(path).endswith(ends)]
     if len(meant) == 1:
@@ -71,7 +75,7 @@ def readings(written: str, roots: Collection[str] = ()) -> list[str]:
             if ".." in form.split("/"):
                 continue
             for path in _without_roots(form, roots):
-                # On Linux and macOS a backslash may be a letter of a name.
+                # On Linux and macOS a name may contain a backslash.
                 relative = _relative(path)
                 if relative is not None:
                     paths[relative] = None
@@ -79,8 +83,8 @@ def readings(written: str, roots: Collection[str] = ()) -> list[str]:
 
 
 def plain_path(written: str) -> str:
-    """Return *written* without what is never a part of a path: blanks and line ends
-    around it, quotes, and the scheme of an address.
+    """Return *written* without the characters that are never part of a path:
+    surrounding blanks and line ends, quotes, and the scheme of an address.
 
     >>> plain_path(" 'file:///data/a%20b.csv' ")
     '/data/a b.csv'
@@ -95,14 +99,14 @@ def plain_path(written: str) -> str:
 
 
 def folded(path: str) -> str:
-    """Return *path* as it is compared: without case, and composed, because macOS and
-    some archives decompose letters.
+    """Return *path* in the form for comparisons: without case, and composed, because
+    macOS and some archives decompose letters.
     """
     return unicodedata.normalize("NFC", path).casefold()
 
 
 def _without_roots(path: str, roots: Collection[str]) -> Iterable[str]:
-    """Yield *path*, and what is left of it below one of *roots* or a placeholder."""
+    """Yield *path*, and the rest of it below one of *roots* or a placeholder."""
     yield path
     placeholder = _PLACEHOLDER.match(path)
     if placeholder is not None:
@@ -123,7 +127,7 @@ def _without_roots(path: str, roots: Collection[str]) -> Iterable[str]:
 
 
 def _relative(path: str) -> str | None:
-    """Return *path* with one ``/`` between its parts; None where it is absolute."""
+    """Return *path* with one ``/`` between its parts; None if it is absolute."""
     if not _is_relative(path):
         return None
     return "/".join(part for part in path.split("/") if part not in ("", "."))

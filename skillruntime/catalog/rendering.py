@@ -1,5 +1,5 @@
-"""Metadata -> the list of skills for a model, within a token budget, and a report.
-Pure.
+"""Render metadata as the list of skills for a model, within a token budget, with a
+report. Pure.
 
 Laws: the text never exceeds the budget; the same skills give the same bytes; no
 metadata can close a tag or open a section.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from skillruntime.catalog.skill import SkillMetadata
 from skillruntime.catalog.visibility import visible_line
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
 
@@ -59,7 +60,7 @@ class Style:
 _ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # A full stop must be followed by a space, so that "v1.5" does not end a sentence;
 # Chinese has no spaces.
-_SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
+_SENTENCE = lazy_pattern(r"[.!?](?=\s)|[。!?]")
 _MORE = "{} more skills are not listed; find them with search_skills."
 
 
@@ -77,7 +78,8 @@ def _xml(text: str) -> str:
     return text
 
 
-def _compact_entry(name: str, description: str, path: str) -> str:
+def compact_entry(name: str, description: str, path: str = "") -> str:
+    """Return the line of one skill, in which no tag can begin or end."""
     entry = f"- {_without_tags(name)}"
     if description:
         entry += f": {_without_tags(description)}"
@@ -120,7 +122,7 @@ STYLES = {
         "Skills (load one by name before using it):\n",
         "",
         "\n",
-        _compact_entry,
+        compact_entry,
         _MORE.format,
     ),
     "markdown": Style(
@@ -190,20 +192,21 @@ def render(
         raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
+    entries = _Entries(form, ordered)
     characters = sum(len(skill.name) + len(skill.description) for skill in ordered)
     # The usual case: everything fits, and no entry has to be measured on its own.
     if (
         budget_tokens is None
         or characters <= _CHARACTERS_A_TOKEN * budget_tokens + 4_000
     ):
-        everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
+        everything = _Layout(entries, [_FULL] * len(ordered)).text()
         tokens = counted(everything)
         if budget_tokens is None or tokens <= budget_tokens:
             names = tuple(skill.name for skill in ordered)
             return Rendered(
                 everything, tokens, budget_tokens, names, estimated=count is None
             )
-    layout = _fit(form, ordered, budget_tokens, frozenset(pins), counted)
+    layout = _fit(entries, budget_tokens, frozenset(pins), counted)
     text = layout.text()
     return Rendered(
         text,
@@ -219,8 +222,8 @@ def render(
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
 _CHARACTERS_A_TOKEN = 8
-"""More than real descriptions have (5.2 in English). A list that is longer is not
-counted as a whole, because that can take seconds.
+"""More characters per token than real descriptions have (5.2 in English). A longer list
+is not counted as a whole, because that can take seconds.
 """
 _MAX_MISSES = 64
 """After this many entries in a row that do not fit, the remaining ones are not
@@ -228,55 +231,67 @@ measured.
 """
 
 
-@dataclass(slots=True)
-class _Layout:
-    """At which level each skill is listed."""
+class _Entries:
+    """How each of *skills* is written in *form*."""
 
-    form: Style
-    skills: list[SkillMetadata]
-    levels: list[int]
+    def __init__(self, form: Style, skills: list[SkillMetadata]) -> None:
+        self.form = form
+        self.skills = skills
+        # A description is asked for at several levels and in several layouts.
+        self._descriptions: dict[int, str] = {}
 
     def entry(self, position: int, level: int) -> str:
         """Return one skill as it is written at *level*."""
         skill = self.skills[position]
-        form = self.form
         if level == _NAME:
-            return form.write(skill.name, "", skill.path)
-        text = skill.description
-        if not form.verbatim:
-            text = visible_line(text)
+            return self.form.write(skill.name, "", skill.path)
+        text = self._description(position)
         if level == _SHORT:
             text = first_sentence(text)
-        return form.write(skill.name, text, skill.path)
+        return self.form.write(skill.name, text, skill.path)
+
+    def _description(self, position: int) -> str:
+        text = self._descriptions.get(position)
+        if text is None:
+            text = self.skills[position].description
+            if not self.form.verbatim:
+                text = visible_line(text)
+            self._descriptions[position] = text
+        return text
+
+
+@dataclass(slots=True)
+class _Layout:
+    """At which level each skill is listed."""
+
+    entries: _Entries
+    levels: list[int]
 
     def text(self) -> str:
         """Return the whole text."""
-        entries = [
-            self.entry(position, level)
+        form = self.entries.form
+        if not self.levels:
+            return form.none
+        written = [
+            self.entries.entry(position, level)
             for position, level in enumerate(self.levels)
             if level
         ]
-        omitted = len(self.levels) - len(entries)
+        omitted = len(self.levels) - len(written)
         if omitted:
-            entries.append(self.form.more(omitted))
-        if not self.levels:
-            return self.form.none
-        return self.form.before + self.form.between.join(entries) + self.form.after
+            written.append(form.more(omitted))
+        return form.before + form.between.join(written) + form.after
 
     def names(self, level: int) -> tuple[str, ...]:
         return tuple(
             skill.name
-            for skill, own in zip(self.skills, self.levels, strict=True)
+            for skill, own in zip(self.entries.skills, self.levels, strict=True)
             if own == level
         )
 
 
 def _fit(
-    form: Style,
-    skills: list[SkillMetadata],
-    budget: int,
-    pins: frozenset[str],
-    count: Callable[[str], int],
+    entries: _Entries, budget: int, pins: frozenset[str], count: Callable[[str], int]
 ) -> _Layout:
     """Return the fullest layout within *budget*.
 
@@ -284,7 +299,7 @@ def _fit(
     whole text, because tokens merge across entries. If the text exceeds the budget, the
     layout is planned again with a smaller allowance.
     """
-    planner = _Planner(form, skills, pins, count)
+    planner = _Planner(entries, pins, count)
     allowance = budget
     while True:
         layout = planner.plan(allowance)
@@ -292,24 +307,21 @@ def _fit(
         if excess <= 0:
             return layout
         if not any(layout.levels):
-            return _Layout(_NOTHING, skills, layout.levels)
+            return _Layout(_Entries(_NOTHING, entries.skills), layout.levels)
         # At least one token less each time, so the loop ends.
         allowance -= max(excess, 1)
 
 
 class _Planner:
-    """Plans layouts of *skills* with the sum of the entries' tokens."""
+    """Plans layouts with the sum of the *entries*' tokens."""
 
     def __init__(
-        self,
-        form: Style,
-        skills: list[SkillMetadata],
-        pins: frozenset[str],
-        count: Callable[[str], int],
+        self, entries: _Entries, pins: frozenset[str], count: Callable[[str], int]
     ) -> None:
-        self._form = form
-        self._skills = skills
+        self._entries = entries
         self._count = count
+        form = entries.form
+        skills = entries.skills
         # Skills after the pins are in alphabetical order, so the text does not depend
         # on the file system.
         positions = range(len(skills))
@@ -320,12 +332,11 @@ class _Planner:
         # that it can contain.
         last_line = form.between + form.more(len(skills)) + form.after
         self._frame = count(form.before) + count(last_line)
-        self._measured = _Layout(form, skills, [])
         self._costs: dict[tuple[int, int], int] = {}
 
     def plan(self, allowance: int) -> _Layout:
         """Return the fullest layout whose entries have at most *allowance* tokens."""
-        layout = _Layout(self._form, self._skills, [_OMITTED] * len(self._skills))
+        layout = _Layout(self._entries, [_OMITTED] * len(self._entries.skills))
         left = allowance - self._frame
         left = self._raise(layout, self._pinned, _FULL, left)
         left = self._raise(layout, self._order, _NAME, left)
@@ -338,7 +349,8 @@ class _Planner:
         for position, level in enumerate(layout.levels):
             if level != _SHORT:
                 continue
-            if layout.entry(position, _SHORT) == layout.entry(position, _FULL):
+            short = self._entries.entry(position, _SHORT)
+            if short == self._entries.entry(position, _FULL):
                 layout.levels[position] = _FULL
         return layout
 
@@ -371,12 +383,12 @@ class _Planner:
             return 0
         key = (position, level)
         if key not in self._costs:
-            entry = self._measured.entry(position, level)
-            self._costs[key] = self._count(self._form.between + entry)
+            entry = self._entries.entry(position, level)
+            self._costs[key] = self._count(self._entries.form.between + entry)
         return self._costs[key]
 
 
-_NOTHING = Style("", "", "", _compact_entry, lambda n: "")
+_NOTHING = Style("", "", "", compact_entry, lambda n: "")
 
 
 def first_sentence(text: str) -> str:

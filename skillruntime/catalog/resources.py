@@ -1,18 +1,18 @@
-"""Lists and reads the files of a skill.
+"""List and read the files of a skill.
 
-Law: for any path, and any links in the skill, no byte from outside its directory is
-ever returned.
+Law: for any path, and any links in the skill, bytes from outside its directory are
+never returned.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import chain, islice
 
 from skillruntime.catalog.file_opening import (
     FileTooLargeError,
@@ -36,16 +36,19 @@ __all__ = [
     "is_text",
     "list_files",
     "list_resources",
+    "list_scripts",
     "may_have_callables",
     "media_type",
     "read_bytes",
 ]
 
 MAX_RESOURCES = 2_000
-"""How many files of one skill are listed."""
+"""The most files of one skill that are listed."""
 
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
-"""How many bytes of one file can be read; a script may open larger files itself."""
+"""The most bytes of one file that can be read; a script may open larger files
+itself.
+"""
 
 CONTRACT_FILES = frozenset(
     {"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"}
@@ -78,7 +81,7 @@ _SKIPPED = frozenset(
 )
 _NOT_TEXT = (b"%PDF-", b"PK\x03\x04")  # ISO 32000-1, 7.5.2; APPNOTE.TXT, 4.3.7
 _MAX_DEPTH = 8
-_MAX_ENTRIES = 20_000  # of a skill that are looked at for a listing
+_MAX_ENTRIES = 20_000  # of a skill that are examined for a listing
 _MEDIA_TYPES = {
     ".md": "text/markdown",
     ".txt": "text/plain",
@@ -141,6 +144,16 @@ def list_resources(directory: str) -> list[Resource]:
     ]
 
 
+def list_scripts(directory: str) -> list[Resource]:
+    """Return those files of `list_resources` whose command line can be derived."""
+    scripts: list[Resource] = []
+    for path, entry in _files_below(directory):
+        is_script = path.endswith(SCRIPT_SUFFIXES)
+        if is_script and path.partition("/")[0] not in CONTRACT_FILES:
+            scripts += _resources_of(path, entry)
+    return sorted(scripts, key=lambda resource: resource.path)
+
+
 def list_files(directory: str) -> list[Resource]:
     """Return the regular files below *directory*, by path, except SKILL.md and the
     files of version control.
@@ -149,22 +162,32 @@ def list_files(directory: str) -> list[Resource]:
     are looked at. Symbolic links, and names with hidden characters or line ends, are
     not listed.
     """
+    resources: list[Resource] = []
+    for path, entry in _files_below(directory):
+        resources += _resources_of(path, entry)
+    return sorted(resources, key=lambda resource: resource.path)
+
+
+def _resources_of(path: str, entry: os.DirEntry[str]) -> list[Resource]:
+    """Return the file, or nothing if it no longer exists."""
+    try:
+        size = entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return []
+    return [Resource(path, size, media_type(path))]
+
+
+def _files_below(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the path of each file that `list_files` lists, and its entry."""
     # Level by level, so that the limit cuts off the deepest files, and the files beside
     # SKILL.md are always listed.
-    resources: list[Resource] = []
+    found = 0
     level = [("", directory)]
     left = _MAX_ENTRIES
     for _ in range(_MAX_DEPTH):
         deeper: list[tuple[str, str]] = []
         for prefix, path in level:
-            try:
-                with os.scandir(path) as entries:
-                    # The first by name: a directory of a million files takes a second
-                    # then, and not all memory.
-                    children = nsmallest(left, entries, key=lambda child: child.name)
-            except OSError:
-                # A directory that cannot be listed hides its own files and no others.
-                continue
+            children = _children_of(path, left)
             left -= len(children)
             for child in children:
                 name = child.name
@@ -178,21 +201,42 @@ def list_files(directory: str) -> list[Resource]:
                     if child.is_dir(follow_symlinks=False):
                         deeper.append((f"{prefix}{name}/", child.path))
                     elif child.is_file(follow_symlinks=False):
-                        size = child.stat(follow_symlinks=False).st_size
-                        resources.append(
-                            Resource(prefix + name, size, media_type(name))
-                        )
+                        found += 1
+                        yield prefix + name, child
+                if found == MAX_RESOURCES:
+                    return
         level = deeper
-        if not level or left == 0 or len(resources) >= MAX_RESOURCES:
-            break
-    return sorted(resources[:MAX_RESOURCES], key=lambda resource: resource.path)
+        if not level or left == 0:
+            return
+
+
+def _children_of(path: str, most: int) -> list[os.DirEntry[str]]:
+    """Return the first entries of a directory by name; none if it cannot be listed, so
+    that it hides its own files and no others.
+    """
+    try:
+        with os.scandir(path) as entries:
+            children = list(islice(entries, most))
+            # A directory of a million files takes a second, and not all memory.
+            others = next(entries, None)
+            if others is not None:
+                rest = chain(children, [others], entries)
+                return nsmallest(most, rest, key=_name_of)
+    except OSError:
+        return []
+    children.sort(key=_name_of)
+    return children
+
+
+def _name_of(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 def find_file(directory: str, path: str, names: Collection[str]) -> str | None:
-    """Return the path of the file in *directory* that *path* means: by `meant_path`,
-    among all that are listed and SKILL.md; None where it does not mean exactly one.
+    """Return the path of the file in *directory* that *path* means by `meant_path`,
+    among the listed files and SKILL.md; None if it does not mean exactly one.
 
-    *names* are those of the skill. What names a file as it is comes back unchanged.
+    *names* are the names of the skill. An exact path is returned unchanged.
     """
     with suppress(OSError, ValueError, ResourceNotFoundError):
         # Unlisted files are read by their exact path: contracts, hidden files.
@@ -204,8 +248,8 @@ def find_file(directory: str, path: str, names: Collection[str]) -> str | None:
 
 
 def find_directory(directory: str, path: str, names: Collection[str]) -> str | None:
-    """Return which directory of listed files *path* means, ``""`` for the skill's own;
-    None where it does not mean exactly one.
+    """Return the directory of listed files that *path* means, ``""`` for the skill's
+    own; None if it does not mean exactly one.
     """
     listed = {""}
     for file in list_resources(directory):
@@ -217,8 +261,8 @@ def find_directory(directory: str, path: str, names: Collection[str]) -> str | N
 
 
 def _roots(directory: str, names: Collection[str]) -> set[str]:
-    """Return what may stand before the paths of a skill's files: its names, and where
-    it lies.
+    """Return the possible prefixes of the paths of a skill's files: its names, and its
+    directory.
     """
     place = os.path.abspath(directory)
     return {*names, os.path.basename(place), place, os.path.realpath(place)}
@@ -244,7 +288,7 @@ def is_text(data: bytes) -> bool:
     """Return whether *data* is UTF-8 text, which does not contain NUL; UTF-16 and
     binary files do.
 
-    A PDF may be written in ASCII alone, and is still not a text to read.
+    A PDF may consist of ASCII, but is still not a text to read.
     """
     if b"\0" in data or data.startswith(_NOT_TEXT):
         return False
@@ -282,8 +326,8 @@ def read_bytes(
     except FileNotFoundError:
         raise _not_found(directory, path, "there is no such file") from None
     except OSError as error:
-        # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a
-        # directory gives.
+        # With O_NOFOLLOW a link fails with ELOOP, and a link to a directory with
+        # ENOTDIR.
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             reason = "it is not reached without a symbolic link"
         else:
@@ -320,11 +364,15 @@ def digest_of_code(directory: str) -> bytes:
     Nothing is parsed. A file that is too large to read counts with its path and its
     size.
     """
+    import hashlib  # OpenSSL: not needed for an import
+
     total = hashlib.sha256()
     for resource in list_files(directory):
         top, _, below = resource.path.partition("/")
         if below:
             is_code = top == "scripts" or top in CONTRACT_FILES
+            # Any module can be imported, and SKILL.md may start a script anywhere.
+            is_code = is_code or below.endswith(SCRIPT_SUFFIXES)
         else:
             is_code = top in CONTRACT_FILES or top.endswith(_CODE_SUFFIXES)
         if not is_code:
@@ -332,8 +380,7 @@ def digest_of_code(directory: str) -> bytes:
         try:
             content = hashlib.sha256(read_bytes(directory, resource.path)).hexdigest()
         except ResourceNotFoundError:
-            # Too large to be a script that is run unseen; its size still changes with
-            # most edits.
+            # Too large for a script; its size still changes with most edits.
             content = str(resource.bytes)
         # A NUL cannot occur in a path, so no two lists of files give the same input.
         total.update(f"{resource.path}\0{content}\n".encode("utf-8", "surrogateescape"))
@@ -344,13 +391,7 @@ def may_have_callables(directory: str) -> bool:
     """Return whether the skill in *directory* has a contract or something that looks
     like a script; none of it is read.
     """
-    try:
-        # scandir, because it is fast: this runs for each of ten thousand skills, and
-        # most of them are a SKILL.md alone.
-        with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries]
-    except OSError:
-        return False
+    names, directories = _entries(directory)
     # A wrong True costs an activation, which checks it; a wrong False would hide a
     # tool.
     for name in names:
@@ -358,7 +399,32 @@ def may_have_callables(directory: str) -> bool:
             return True
         if name.endswith(SCRIPT_SUFFIXES):
             return True
+    # SKILL.md may start a script that lies elsewhere.
+    for name in directories:
+        inside = _files_below(os.path.join(directory, name))
+        if any(path.endswith(SCRIPT_SUFFIXES) for path, _ in inside):
+            return True
     return False
+
+
+def _entries(directory: str) -> tuple[list[str], list[str]]:
+    """Return the names of the entries of *directory*, and of its directories; none if
+    it cannot be listed.
+    """
+    names = []
+    directories = []
+    try:
+        # scandir, because it is fast: this runs for each of ten thousand skills, and
+        # most consist only of a SKILL.md.
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                is_directory = entry.is_dir(follow_symlinks=False)
+                if is_directory and entry.name not in _SKIPPED:
+                    directories.append(entry.name)
+    except OSError:
+        return [], []
+    return names, directories
 
 
 def media_type(path: str) -> str:

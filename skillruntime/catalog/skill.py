@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillruntime.catalog.contracts.contract_files import ContractFiles
+    from skillruntime.catalog.contracts.derived_contracts import DerivedContracts
     from skillruntime.catalog.frontmatter.frontmatter import Frontmatter
     from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
     from skillruntime.catalog.resources import Resource
@@ -86,6 +87,7 @@ class Skill:
         "_contracts",
         "_data",
         "_derive",
+        "_derived",
         "_identity",
         "_parsed",
         "_pinned",
@@ -101,17 +103,17 @@ class Skill:
         derive: bool = True,
         identity: Identity | None = None,
     ) -> None:
-        self.metadata = metadata
+        self.metadata: SkillMetadata = metadata
         self._data = data
-        # Taken from the file when they are first read: a call needs the contract only.
+        # Taken from the file when first read, because a call needs only the contract.
         self._written = ""
         self._body: str | None = None
         self._check: Callable[[Skill], Mapping[str, str]] | None = None
         self._pinned: Mapping[str, str] | None = None
-        # From the bytes that were read, not from the file: it may be another one by
-        # now.
+        # From the bytes that were read, not from the file, which may have changed.
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
+        self._derived: DerivedContracts | None = None
         self._derive = derive
         # The files of an activated skill are read from this directory only, even if its
         # path is replaced later.
@@ -171,7 +173,7 @@ class Skill:
 
     @property
     def description(self) -> str:
-        """What it does and when to use it."""
+        """What the skill does and when to use it."""
         return self.metadata.description
 
     @property
@@ -181,8 +183,8 @@ class Skill:
 
     @property
     def identity(self) -> Identity | None:
-        """What identifies its directory since it was activated; its files are read from
-        no other one.
+        """The identity of its directory at the activation; its files are read only from
+        this directory.
         """
         return self._identity
 
@@ -200,8 +202,8 @@ class Skill:
 
     @property
     def execution(self) -> dict[str, str]:
-        """How its author wants it run: ``{"context": "fork", "agent": "Explore"}``; the
-        host decides what to do.
+        """How its author wants it to run: ``{"context": "fork", "agent": "Explore"}``;
+        the host decides what to do.
         """
         return self.frontmatter.execution
 
@@ -220,7 +222,20 @@ class Skill:
         ``diagnostics`` and `contract`. If there is no contract, each script whose
         interface can be derived is a tool, named after its file.
         """
-        return MappingProxyType(self._read_contracts().contracts)
+        files = self._read_contracts()
+        if self._derived is not None:
+            return MappingProxyType(self._derived.all())
+        return MappingProxyType(files.contracts)
+
+    def callable_names(self) -> tuple[str, ...]:
+        """Return the names of the callables, without deriving a contract. The names of
+        derived tools are those of scripts that look like tools; about one in a hundred
+        turns out to have no contract.
+        """
+        files = self._read_contracts()
+        if self._derived is not None:
+            return self._derived.names
+        return tuple(files.contracts)
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*, ``skill`` or ``skill/tool``.
@@ -232,11 +247,15 @@ class Skill:
         files = self._read_contracts()
         if name in files.contracts:
             return files.contracts[name]
+        if self._derived is not None:
+            derived = self._derived.find(name)
+            if derived is not None:
+                return derived
         # The error of the invalid file, not "no such callable": the author needs the
         # reason.
         if name in files.broken:
             raise files.broken[name]
-        callables = sorted(files.contracts)
+        callables = sorted(self.contracts)
         if not callables:
             # "has no contract" would hide the error from a caller of a derived tool.
             for error in files.broken.values():
@@ -254,10 +273,10 @@ class Skill:
 
     @property
     def version(self) -> str | None:
-        """Its version: the contract's, else the descriptor's, ``metadata.version``, a
-        top-level ``version``.
+        """The version of the skill: the contract's, else the descriptor's,
+        ``metadata.version``, a top-level ``version``.
 
-        If it is a part of an installed package, the version of the distribution counts.
+        For a part of an installed package it is the version of the distribution.
         """
         versions = self._versions()  # in order of precedence
         return versions[0][1] if versions else None
@@ -297,8 +316,8 @@ class Skill:
 
         from skillruntime.catalog.resources import digest_of_code
 
-        # Bytes and not what they mean: a digest must not depend on how this version
-        # reads YAML.
+        # Bytes, not their meaning: a digest must not depend on how this version reads
+        # YAML.
         own = hashlib.sha256(self._data)
         # All code of the skill, because a script can import or start any file next to
         # it.
@@ -351,20 +370,20 @@ class Skill:
         return visible_text(decode_text(self.read_resource_bytes(path), path))
 
     def find_resource(self, path: str) -> str | None:
-        """Return the path of the file that *path* means, as it is listed; None where
-        it does not mean exactly one.
+        """Return the listed path of the file that *path* means; None if it does not
+        mean exactly one.
 
-        It may be written in another case or with a backslash, after ``./``, the skill's
-        name, a variable, ``skill://NAME/`` or the skill's directory, or before a
-        ``#part``.
+        *path* may be written in another case or with a backslash, after ``./``, the
+        skill's name, a variable, ``skill://NAME/`` or the skill's directory, or before
+        a ``#part``.
         """
         from skillruntime.catalog.resources import find_file
 
         return find_file(os.path.dirname(self.metadata.path), path, [self.name])
 
     def find_resource_directory(self, path: str) -> str | None:
-        """Return which directory of the skill's files *path* means, ``""`` for its own;
-        None where it does not mean exactly one.
+        """Return the directory of the skill's files that *path* means, ``""`` for its
+        own; None if it does not mean exactly one.
         """
         from skillruntime.catalog.resources import find_directory
 
@@ -406,32 +425,37 @@ class Skill:
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
-            from skillruntime.catalog.contracts.contract_files import (
-                read_contract_files,
-            )
+            from skillruntime.catalog.unforeseen import refusing_unforeseen
 
-            self._contracts = read_contract_files(
-                os.path.dirname(self.metadata.path),
-                self.name,
-                trusted=self.trusted,
-                read=self._read_bytes,
-            )
-            # A broken contract is not replaced by a derived one, which would accept
-            # arguments that its author refuses.
-            is_written = self._contracts.contracts or self._contracts.broken
-            if self._derive and not is_written:
-                self._contracts.contracts.update(self._derived())
+            with refusing_unforeseen(self.metadata.path):
+                self._contracts = self._found_contracts()
         return self._contracts
 
-    def _derived(self) -> dict[str, Contract]:
-        from skillruntime.catalog.contracts.derived_contracts import derived_contracts
+    def _found_contracts(self) -> ContractFiles:
+        from skillruntime.catalog.contracts.contract_files import read_contract_files
 
-        return derived_contracts(
-            self.resources(),
-            self.read_resource_bytes,
-            skill=self.name,
-            one_line=not self.trusted,
+        files = read_contract_files(
+            os.path.dirname(self.metadata.path),
+            self.name,
+            trusted=self.trusted,
+            read=self._read_bytes,
         )
+        # A broken contract is not replaced by a derived one, which would accept
+        # arguments that its author refuses.
+        is_written = files.contracts or files.broken
+        if self._derive and not is_written:
+            from skillruntime.catalog.contracts.derived_contracts import (
+                DerivedContracts,
+            )
+            from skillruntime.catalog.resources import list_scripts
+
+            self._derived = DerivedContracts(
+                list_scripts(os.path.dirname(self.metadata.path)),
+                self.read_resource_bytes,
+                skill=self.name,
+                one_line=not self.trusted,
+            )
+        return files
 
     def _versions(self) -> list[tuple[str, str]]:
         # The version that a package manager resolved; the one in the skill's files is

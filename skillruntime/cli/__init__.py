@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+# New objects before Python searches for garbage; the import of a command makes fewer.
+_OBJECTS = 50_000
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
@@ -31,6 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = run_quickly(words[1:])
         if status is not None:
             sys.exit(status)
+    # Otherwise Python searches for garbage 80 times during the imports, and twice at
+    # the end; each of the two costs a tenth of a short command.
+    gc.set_threshold(_OBJECTS)
+    atexit.register(gc.freeze)
+    if words[:1] == ["doctor"] and sys.stdout is not None:
+        # If click is missing, this command says so.
+        from skillruntime.cli.doctor_report import answer_plainly
+
+        if answer_plainly(words[1:]):
+            sys.exit()
     try:
         from skillruntime.cli.commands import run
     except ModuleNotFoundError as error:
@@ -40,8 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             "The command line needs a package that is not installed. "
             f"{missing_extra(error)}"
         )
-    # Else Python searches everything for garbage twice: a tenth of a short command.
-    atexit.register(gc.freeze)
     run(arguments)
 
 

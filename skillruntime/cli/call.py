@@ -6,12 +6,13 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from skillruntime.cli.inputs.call_arguments import read_arguments
 from skillruntime.cli.inputs.remote_source import is_remote
@@ -22,6 +23,7 @@ from skillruntime.cli.inputs.roots import (
     with_next_command,
 )
 from skillruntime.cli.terminal.output import (
+    CLOSE_BRACKETS,
     draw_response,
     echo,
     exit_code,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _GRANT = "Add --env NAME, --network, --write DIRECTORY or --dotfile PATH to grant it"
+_OPTIONS = {"environment": "--env", "dotfiles": "--dotfile", "files": "--file"}
 _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 
 
@@ -55,7 +58,7 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="The longest it may run.",
+    help="The longest that the call may run.",
 )
 @click.option(
     "--workspace",
@@ -89,6 +92,14 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     "repeatable.",
 )
 @click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH",
+    help="Let an untrusted script have a copy of this file or directory of the "
+    "workspace, which no argument names; repeatable.",
+)
+@click.option(
     "--yes", is_flag=True, help="Run an untrusted skill's script without asking."
 )
 @catalog_options
@@ -106,6 +117,7 @@ def command(
     network: bool,
     writable: tuple[Path, ...],
     dotfiles: tuple[str, ...],
+    files: tuple[str, ...],
     yes: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -137,7 +149,8 @@ def command(
     if sys.platform == "linux":
         from skillruntime.runtime.sandbox.launcher_process import launcher_process
 
-        # A script waits less: it loads while this process imports the rest.
+        # The launcher loads while this process imports the rest, so a script waits
+        # less.
         launcher_process.start()
     from skillruntime.runtime import Grants, SkillRuntime
 
@@ -153,25 +166,32 @@ def command(
             # run.
             return False
 
-    # Without a terminal the question would read the answer from a pipe that holds
-    # something else.
+    # Without a terminal the answer would be read from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
     sent = read_arguments(arguments)
     # Arguments are read before the catalog: a typing error should not wait for
     # discovery.
     catalog = open_catalog(directories, trust=trust)
     hook = approve if can_ask else None
-    runtime = SkillRuntime(catalog, approve=hook, workspace=workspace)
+    # A project has thousands of files. If no argument names a file, a script's new
+    # files are listed only in a directory that was given for them.
+    is_given = context.get_parameter_source("workspace") is not ParameterSource.DEFAULT
+    runtime = SkillRuntime(
+        catalog,
+        approve=hook,
+        workspace=workspace,
+        list_files=is_given or _names_files(sent),
+    )
     _attach_remote(runtime, name, yes=yes)
     directories_to_write = tuple(str(Path.cwd() / path) for path in writable)
-    grants = Grants(network, environment, directories_to_write, dotfiles)
+    grants = Grants(network, environment, directories_to_write, dotfiles, files)
     response = runtime.call_sync(
         name, sent, version=version, timeout=timeout, grants=grants
     )
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
-    # Repairs and errors on stderr, so that "call ... > result.json" is what the skill
-    # printed, also where it failed.
+    # Repairs and errors go to stderr, so that "call ... > result.json" holds the
+    # skill's output, even if the skill failed.
     if as_json:
         click.echo(to_json(response.to_dict()))
     else:
@@ -181,9 +201,20 @@ def command(
     sys.exit(exit_code(response))
 
 
+def _names_files(sent: Any) -> bool:
+    """Return whether a text of the arguments may name a file."""
+    if isinstance(sent, dict):
+        return any(map(_names_files, sent.values()))
+    if isinstance(sent, list):
+        return any(map(_names_files, sent))
+    if not isinstance(sent, str):
+        return False
+    return "." in sent or "/" in sent or os.path.exists(sent)  # noqa: PTH110
+
+
 def _question(request: Approval) -> Iterator[str]:
-    """Yield what a person decides on: the script, its arguments, what it asks for, and
-    what it lacks.
+    """Yield the facts for a person's decision: the script, its arguments, its
+    requirements, and what it lacks.
     """
     from skillruntime.contract.schemas.secret_names import masked
 
@@ -201,6 +232,17 @@ def _question(request: Approval) -> Iterator[str]:
         yield f"Not ready: {missing.message}"
 
 
+def _granting(ungranted: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that grant the access that a script lacked."""
+    if "network" in ungranted:
+        yield "--network"
+    if "write" in ungranted:
+        yield "--write DIRECTORY"
+    for field, option in _OPTIONS.items():
+        for name in ungranted.get(field, ()):
+            yield f"{option} {shlex.quote(name)}"
+
+
 def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
     """Make the skill *name* callable if a descriptor.json says that it runs at a remote
     endpoint.
@@ -214,8 +256,7 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
     # Imports an HTTP client.
     from skillruntime.remote import AddressGuard, attach_remote_skills
 
-    # What the arguments hold leaves this machine, as much a matter of trust as running
-    # a script.
+    # The arguments leave this machine, which needs as much trust as running a script.
     if not (metadata.trusted or yes):
         question = (
             f"{metadata.name!r} is untrusted and sends the arguments to a remote "
@@ -239,8 +280,8 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
 def _for_people(
     response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool
 ) -> SkillResponse:
-    """Return *response* with what to type next, where its suggestion speaks to a model
-    or to a host program.
+    """Return *response* with the next command to type, if its suggestion is meant for a
+    model or a host program.
     """
     if len(response.errors) != 1:
         return response
@@ -250,12 +291,14 @@ def _for_people(
     action = None
     is_denied = error.code is ErrorCode.ACCESS_DENIED
     if "not_granted" in details:
-        options = [f"--env {variable}" for variable in details["not_granted"]]
-        action = f"If it needs them, add {' '.join(options)}"
+        options = " ".join(_granting(details["not_granted"]))
+        action = f"If it needs this, add {options}"
     elif is_denied and "missing" in details and "granted" in error.message:
         action = _GRANT
     elif is_denied and not can_ask:
         action = _APPROVAL
+    elif error.code is ErrorCode.TRUNCATED_INPUT:
+        action = CLOSE_BRACKETS
     elif error.code is ErrorCode.INVALID_SKILL and skill in catalog:
         place = shlex.quote(os.path.relpath(catalog[skill].directory))
         action = f"To see every problem, run: skillruntime validate {place}"

@@ -30,6 +30,8 @@ _COMMANDS = {
     "uv lockfiles.",
     "call": "Call a skill and print its result.",
     "new": "Write a new skill that passes validate and its own test.",
+    "test": "Test skills: run calls made from their contracts, in a sandbox, and check "
+    "what comes back.",
     "init": "Write the contract files of a skill, derived from its scripts and "
     "frontmatter.",
     "diff": "Compare two versions of a contract, and say which version number the "
@@ -120,12 +122,12 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         _run_command(arguments)
     except Exception as error:
-        # What was printed and cannot be written arrives here too, from any line.
+        # A failed write of printed text also arrives here, from any line.
         if output.error() is None:
             _report_bug(error)
         sys.exit(EXIT_NOT_WRITTEN)
     finally:
-        # Also where the command exits: its last bytes may still be in a buffer.
+        # Also if the command exits: its last bytes may still be in a buffer.
         output.exit_unless_written()
 
 
@@ -143,6 +145,8 @@ def _run_command(arguments: Sequence[str] | None) -> NoReturn:
     except ModuleNotFoundError as error:
         from skillruntime.extras import missing_extra
 
+        if (error.name or "").startswith("skillruntime."):
+            raise  # no extra installs it
         click.echo(str(missing_extra(error)), err=True)
         sys.exit(1)
 
@@ -151,7 +155,7 @@ def _report_bug(error: Exception) -> NoReturn:
     """Report an exception that only a bug in the library explains, and exit."""
     if os.environ.get("SKILLRUNTIME_DEBUG"):
         raise error
-    # The error of a task group has that of its first task inside.
+    # The error of a task group contains the error of its first task.
     chain = [error]
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]

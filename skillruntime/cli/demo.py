@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from skillruntime.cli.inputs.roots import bundled_skills
+from skillruntime.cli.inputs.places import bundled_skills
 from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     console,
@@ -123,8 +123,8 @@ def command(as_json: bool) -> None:
         )
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
-    # Drawn as each scene ends, so that a person sees the agent at work and not a pause
-    # of two seconds.
+    # Drawn as each scene ends, so that a person sees the agent at work instead of a
+    # pause of two seconds.
     for number, step in enumerate(play(catalog), start=1):
         steps.append(step)
         if not as_json:
@@ -194,8 +194,8 @@ def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
 
 
 def _require_libraries() -> None:
-    # All at once, in one command: installing one extra to learn of the next wastes a
-    # reader's patience.
+    # All extras in one command, so that a reader need not install one to learn about
+    # the next.
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         extras = ",".join(_NEEDED[name] for name in missing)

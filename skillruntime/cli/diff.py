@@ -5,8 +5,9 @@ whether the version covers it.
 from __future__ import annotations
 
 import json
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,15 @@ from skillruntime.compatibility import (
     NO_COUNTEREXAMPLE,
     Bump,
     Change,
+    OldCalls,
     Suggestion,
     Verdict,
     compare,
+    release_notes,
     suggest_migration,
+    try_old_calls,
 )
+from skillruntime.contract import Contract
 from skillruntime.contract.versions import read_version
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -45,6 +50,9 @@ _COLOURS = {
 }
 
 
+_GONE = ("parameter-removed", "parameter-renamed")
+
+
 @dataclass(frozen=True, slots=True)
 class _Compared:
     """One contract on both sides."""
@@ -54,6 +62,7 @@ class _Compared:
     new_version: str | None
     verdict: Verdict
     suggestion: Suggestion | None = None
+    old_calls: OldCalls | None = None
 
     @property
     def required(self) -> str | None:
@@ -82,6 +91,8 @@ class _Compared:
             "new_version": self.new_version,
         }
         document |= {"required_version": self.required, **self.verdict.to_dict()}
+        if self.old_calls is not None:
+            document["old_calls"] = self.old_calls.to_dict()
         if self.suggestion is not None:
             unresolved = [change.path for change in self.suggestion.unresolved]
             document |= {
@@ -99,9 +110,30 @@ class _Compared:
     is_flag=True,
     help="Print a migration for the breaking changes, as far as one can be inferred.",
 )
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Write the migration and the version into NEW's contract file, if the "
+    "migration is complete.",
+)
+@click.option(
+    "--markdown",
+    "as_markdown",
+    is_flag=True,
+    help="Print the changes as a paragraph for a changelog.",
+)
 @sarif_option
 @json_option
-def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) -> None:
+def command(
+    old: str,
+    new: str,
+    *,
+    suggest: bool,
+    write: bool,
+    as_markdown: bool,
+    as_sarif: bool,
+    as_json: bool,
+) -> None:
     """Compare OLD with NEW: list the changes, the version part that each raises, and a
     value that proves it.
 
@@ -110,26 +142,51 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
     its changes.
     """
     try:
-        comparisons = _compare(*read_sources(old, new), suggest=suggest)
+        sources = read_sources(old, new)
+        comparisons = _compare(*sources, suggest=suggest or write)
+        if write:
+            _write_migration(comparisons, new)
+            sources = read_sources(old, new)
+            comparisons = _compare(*sources, suggest=suggest)
+        broken = _broken(*sources)
+        comparisons = [_with_outdated_words(each, new) for each in comparisons]
         # Exit 1 means that the version is too low, not that something changed: a build
         # may break callers on purpose.
-        ok = all(comparison.ok for comparison in comparisons)
+        ok = not broken and all(comparison.ok for comparison in comparisons)
         contracts = [comparison.to_dict() for comparison in comparisons]
-        document = {"ok": ok, "contracts": contracts}
+        document = {"ok": ok, "contracts": contracts, "broken": broken}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_sarif:
         findings = []
         for comparison in comparisons:
             findings += _findings(comparison, new)
+        for name, reason in broken.items():
+            path = _file_of(name, new)
+            message = f"{name} is not compared: {reason}"
+            findings.append(
+                Diagnostic("contract-invalid", Severity.ERROR, path, message)
+            )
         document = to_sarif(findings)
+    draw = _draw_markdown if as_markdown else _draw
     print_result(
         document,
-        lambda console: _draw(console, comparisons),
+        lambda console: draw(console, comparisons),
         as_json=as_json or as_sarif,
     )
+    for name, reason in broken.items():
+        click.echo(f"{name} is not compared: {reason}", err=True)
     if not ok:
         sys.exit(EXIT_FAILED)
+
+
+def _broken(old: Source, new: Source) -> dict[str, str]:
+    """Return the reason for each contract that cannot be read, and so is not
+    compared.
+    """
+    broken = {name: f"in OLD, {reason}" for name, reason in old.broken.items()}
+    broken |= {name: f"in NEW, {reason}" for name, reason in new.broken.items()}
+    return broken
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
@@ -141,15 +198,16 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         pairs = list(zip(old.contracts, new.contracts, strict=True))
     else:
         names = dict.fromkeys([*old.contracts, *new.contracts])
-        pairs = [(name, name) for name in names]
+        broken = {*old.broken, *new.broken}
+        pairs = [(name, name) for name in names if name not in broken]
     comparisons = []
     for before, after in pairs:
-        # What is gone from a skill is judged by the version of the rest.
+        # A removed contract is judged by the version of the rest of its skill.
         rest = None
         if new.is_single:
             rest = next(iter(new.versions.values()), None)
         versions = (old.versions.get(before), new.versions.get(after, rest))
-        # A callable that is gone breaks its callers (MAJOR); a new one is an addition
+        # A removed callable breaks its callers (MAJOR); a new one is an addition
         # (MINOR).
         if before not in old.contracts or after not in new.contracts:
             verdict = _whole(before in old.contracts)
@@ -161,8 +219,77 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         suggestion = None
         if suggest and verdict.bump is Bump.MAJOR:
             suggestion = suggest_migration(left, right, verdict)
-        comparisons.append(_Compared(after, *versions, verdict, suggestion))
+        old_calls = try_old_calls(left, right, verdict)
+        verdict = old_calls.added_to(verdict)
+        comparisons.append(_Compared(after, *versions, verdict, suggestion, old_calls))
     return comparisons
+
+
+def _with_outdated_words(comparison: _Compared, new: str) -> _Compared:
+    """Return *comparison* with a finding for each removed parameter that the skill's
+    SKILL.md still names in code.
+    """
+    contract_file = Path(_file_of(comparison.name, new))
+    root = contract_file.parent
+    if root.name == "contracts":
+        root = root.parent
+    try:
+        text = (root / "SKILL.md").read_text("utf-8", errors="replace")
+    except OSError:
+        return comparison
+    outdated = []
+    for change in comparison.verdict.changes:
+        if change.side != "input" or change.rule not in _GONE or not change.finding:
+            continue
+        name = str(change.finding.details["name"])
+        # Only in code: a word in a sentence is not the parameter.
+        if re.search(rf"(?:[`\"'/]|--){re.escape(name)}(?![\w-])", text):
+            why = f"SKILL.md still names {name!r}, which the contract no longer takes"
+            bump = Bump.PATCH
+            rule = "instructions-outdated"
+            outdated.append(Change("document", "", rule, why, bump, bump))
+    verdict = Verdict((*comparison.verdict.changes, *outdated))
+    return replace(comparison, verdict=verdict)
+
+
+def _write_migration(comparisons: list[_Compared], new: str) -> None:
+    """Write the one complete suggestion of *comparisons* into the contract file of
+    *new*.
+
+    Raises:
+        click.ClickException: there is none, or more than one, or the file cannot be
+            written by a program.
+    """
+    suggested = [each for each in comparisons if each.suggestion is not None]
+    if len(suggested) != 1:
+        raise click.ClickException(
+            "--write is for one contract with a breaking change, and there are "
+            f"{len(suggested)}"
+        )
+    (comparison,) = suggested
+    suggestion = comparison.suggestion
+    assert suggestion is not None
+    if comparison.old_calls is not None and comparison.old_calls.are_taken:
+        raise click.ClickException("old calls are taken already; nothing is written")
+    if not suggestion.is_complete:
+        places = ", ".join(change.path or "/" for change in suggestion.unresolved)
+        raise click.ClickException(
+            f"the migration is not complete, so nothing is written: {places}; "
+            "--suggest prints what is known"
+        )
+    path = Path(_file_of(comparison.name, new))
+    if path.suffix != ".json":
+        raise click.ClickException(
+            f"only a JSON file is written, not {path.name}; --suggest prints the "
+            "migration"
+        )
+    document = json.loads(path.read_text("utf-8-sig"))
+    migrations = [*document.get("migrations", []), suggestion.document]
+    document |= {"version": suggestion.document["to"], "migrations": migrations}
+    Contract.from_dict(document)  # an unreadable file is not written
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")
+    click.echo(f"Written: {path}", err=True)
 
 
 def _findings(comparison: _Compared, new: str) -> list[Diagnostic]:
@@ -185,7 +312,9 @@ def _findings(comparison: _Compared, new: str) -> list[Diagnostic]:
 
 
 def _file_of(name: str, new: str) -> str:
-    """Return the file that has the contract *name*; *new* where there is none."""
+    """Return the file with the contract *name*; *new* if there is none."""
+    if Path(new).is_file():
+        return new
     skill, _, tool = name.partition("/")
     stem = f"contracts/{tool}" if tool else "contract"
     for file in (f"{stem}.json", f"{stem}.yaml", f"{stem}.yml", "SKILL.md"):
@@ -224,9 +353,11 @@ def _draw(console: Console, comparisons: list[_Compared]) -> None:
             )
             if change.counterexample is not NO_COUNTEREXAMPLE:
                 console.print(
-                    f"        {_what_it_shows(change)}: "
+                    f"        {_what_it_shows(change, comparison.old_calls)}: "
                     f"{escape(short(change.counterexample, 200))}"
                 )
+        if comparison.old_calls is not None and comparison.old_calls.calls:
+            console.print(f"  [dim]{escape(str(comparison.old_calls))}[/]")
         if comparison.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(
@@ -247,15 +378,31 @@ def _draw(console: Console, comparisons: list[_Compared]) -> None:
             )
 
 
-def _what_it_shows(change: Change) -> str:
-    """Return what the counterexample is: by the practical reading alone, the schema
+def _draw_markdown(console: Console, comparisons: list[_Compared]) -> None:
+    for comparison in comparisons:
+        notes = release_notes(
+            comparison.name,
+            comparison.new_version,
+            comparison.verdict,
+            comparison.old_calls,
+        )
+        console.print(f"{notes}\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def _what_it_shows(change: Change, old_calls: OldCalls | None) -> str:
+    """Describe the counterexample: if only the practical reading refuses it, the schema
     itself may still admit it.
     """
+    if change.rule == "old-call-changed":
+        return "taken before, with other arguments now"
     refused = "refused"
     if change.counterexample_reading == "practical":
         refused = "not declared"
     if change.side == "output":
         return f"may be returned now, {refused} before"
+    call = old_calls.of(change.counterexample) if old_calls else None
+    if call is not None and call.is_taken and call.is_repaired:
+        return "accepted before, repaired now"
     return f"accepted before, {refused} now"
 
 

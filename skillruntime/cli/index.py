@@ -10,7 +10,7 @@ import click
 
 from skillruntime.cache_files import cache_directory
 from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal.output import echo, json_option, print_result
+from skillruntime.cli.terminal.output import echo, json_option, print_result, working
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,8 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
             "to one"
         )
     catalog = open_catalog(directories, trust=trust)
-    catalog.search("", wait=True)
+    with working("reading instructions"):
+        catalog.search("", wait=True)
 
     def draw(out: Console) -> None:
         text = f"[green]indexed[/] {len(catalog):,} skill{'s' * (len(catalog) != 1)}"

@@ -70,7 +70,7 @@ def command(
             "argument parser"
         )
         raise InvalidSkillError(message, suggested_action=hint)
-    # All or nothing: half of a skill's contracts replaced would be worse than none.
+    # All or nothing: replacing half of a skill's contracts would be worse than none.
     there = [path for path in documents if os.path.lexists(target.directory / path)]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
@@ -106,8 +106,8 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
     # A path is tried first: "init ." is what an author types inside the skill.
     path = Path(skill).expanduser()
     if (path / "SKILL.md").is_file():
-        # From the parent, for the name of a skill is that of its directory; then the
-        # one that was meant is picked.
+        # Discover from the parent, because a skill is named like its directory; then
+        # pick the meant skill.
         catalog = discover(path.resolve().parent)
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():

@@ -5,17 +5,24 @@ cannot be used here.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.inputs.roots import (
+    catalog_options,
+    hides_trust,
+    no_skills,
+    open_catalog,
+)
 from skillruntime.cli.terminal import output
 from skillruntime.cli.terminal.output import (
     draw_diagnostics,
+    is_drawn,
     json_option,
-    print_result,
+    print_json,
     print_rows,
     with_progress,
 )
@@ -46,6 +53,7 @@ class Listed:
     compatibility: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the line as a JSON object."""
         described = {
             "name": self.skill.name,
             "version": self.skill.version,
@@ -61,6 +69,7 @@ class Listed:
         return {key: value for key, value in described.items() if value is not None}
 
 
+@hides_trust
 @click.command("list")
 @click.argument("text", required=False)
 @click.option(
@@ -90,7 +99,7 @@ def command(
     A terminal gets a table; above 50 skills, one line each. To a pipe, each skill is a
     line with tabs: name, version, tokens, trust, description.
     """
-    # What ls has taught everyone to type; no skill's name holds a slash.
+    # People type a directory, as for ls; a skill's name never contains a slash.
     if text is not None and (text in (".", "..") or "/" in text):
         directories, text = (*directories, text), None
     from skillruntime.tokens import count_each
@@ -116,7 +125,7 @@ def command(
         for skill, count in with_progress(counts, "reading skills")
     ]
 
-    def draw(console: Console) -> None:
+    def draw(console: Console | None) -> None:
         if not catalog:
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not
@@ -128,24 +137,28 @@ def command(
             output.echo(
                 f"No skill matches ({len(catalog):,} searched).{hint}", err=True
             )
-        elif not console.is_terminal or console.width < NARROW:
+        elif console is None or not console.is_terminal or console.width < NARROW:
             print_rows(map(_fields, lines))
         else:
             console.print(_table(lines))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
-    diagnostics = [diagnostic.to_dict() for diagnostic in catalog.diagnostics]
-    document = {
-        "skills": [line.to_dict() for line in lines],
-        "tokens": sum(line.tokens for line in lines),
-        "diagnostics": diagnostics,
-    }
-    print_result(document, draw, as_json=as_json)
+    if as_json:
+        document = {
+            "skills": [line.to_dict() for line in lines],
+            "tokens": sum(line.tokens for line in lines),
+            "diagnostics": [found.to_dict() for found in catalog.diagnostics],
+        }
+        print_json(document, as_json=True)
+    elif is_drawn(sys.stdout):
+        draw(output.console())
+    else:
+        draw(None)
 
 
 def _entry(skill: SkillMetadata) -> str:
-    """Return what the catalog has of *skill*."""
+    """Return the catalog's entry for *skill*."""
     from skillruntime.catalog.rendering import STYLES
 
     form = STYLES["compact"]
@@ -153,6 +166,8 @@ def _entry(skill: SkillMetadata) -> str:
 
 
 def _listed(catalog: SkillCatalog, skill: SkillMetadata, tokens: int) -> Listed:
+    if catalog.surely_needs_nothing(skill.name):
+        return Listed(skill, tokens, ())
     try:
         return Listed(
             skill,
@@ -161,7 +176,7 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, tokens: int) -> Listed:
             skill.read_frontmatter().compatibility,
         )
     except SkillRuntimeError as error:
-        # Listed all the same: a broken skill that vanished from the list could not be
+        # Still listed, because a broken skill that vanished from the list could not be
         # found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
 
@@ -189,7 +204,8 @@ def _fields(line: Listed) -> tuple[str, ...]:
 def _table(lines: list[Listed]) -> Table:
     from rich.table import Table
 
-    # Expanded: the description takes what the others leave, and no number is cut.
+    # Expanded, so that the description takes the remaining width, and numbers are not
+    # truncated.
     table = Table(
         box=None,
         padding=(0, 2, 0, 0),
@@ -198,8 +214,8 @@ def _table(lines: list[Listed]) -> Table:
         footer_style="dim",
         expand=True,
     )
-    # One line each where there are many: whole descriptions of a thousand skills cannot
-    # be read.
+    # One line each if there are many, because complete descriptions of a thousand
+    # skills are unreadable.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column(
         "skill", no_wrap=True, footer=f"{len(lines):,} skill{'s' * (len(lines) != 1)}"

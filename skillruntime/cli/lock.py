@@ -19,6 +19,7 @@ from skillruntime.catalog.checks.lockfile import (
 )
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal import output
 from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     EXIT_USAGE,
@@ -34,6 +35,9 @@ from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from skillruntime.catalog import SkillMetadata
+    from skillruntime.diagnostic import Diagnostic
 
 __all__ = ["command"]
 
@@ -74,23 +78,11 @@ def command(
     if not check:
         if not catalog:
             raise click.UsageError(no_skills((*paths, *directories)))
-        try:
-            document = lock_skills(catalog, _before(file), base=str(file.parent))
-            data = (to_json(document) + "\n").encode()
-            write_inside(str(file.parent), file.name, data)
-        except OSError as error:
-            reason = str(error)
-            if error.strerror:
-                reason = f"{error.filename or file}: {error.strerror}"
-            raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
-        text = (
-            f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in "
-            f"{shown(file)}[/]"
-        )
-        print_result(document, lambda console: console.print(text), as_json=as_json)
+        _lock(catalog, file, as_json=as_json)
         return
     try:
-        findings = check_lock(catalog, lock_document(str(file)), path=str(file))
+        with output.working("reading the files of all skills"):
+            findings = check_lock(catalog, lock_document(str(file)), path=str(file))
     except LockfileNotFoundError as error:
         # Not 1: a build must be able to tell skills that differ from a lockfile that
         # was never committed.
@@ -111,8 +103,32 @@ def command(
         sys.exit(EXIT_FAILED)
 
 
+def _lock(catalog: dict[str, SkillMetadata], file: Path, *, as_json: bool) -> None:
+    """Write the lockfile; the exit code says whether every skill is in it."""
+    unlocked: list[Diagnostic] = []
+    before = _before(file)
+    with output.working("reading the files of all skills"):
+        document = lock_skills(
+            catalog, before, base=str(file.parent), findings=unlocked
+        )
+    data = (to_json(document) + "\n").encode()
+    try:
+        write_inside(str(file.parent), file.name, data)
+    except OSError as error:
+        reason = f"{error.filename or file}: {error.strerror or error}"
+        raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
+    locked = len(document["skills"])
+    text = f"Locked {locked:,} skill{'s' * (locked != 1)} in {shown(file)}"
+    print_result(
+        document, lambda console: console.print(f"[green]{text}[/]"), as_json=as_json
+    )
+    if unlocked:
+        draw_diagnostics(output.console(stderr=True), unlocked)
+        sys.exit(EXIT_FAILED)
+
+
 def _before(file: Path) -> Any:
-    """Return what the lockfile holds, ``None`` if there is none.
+    """Return the content of the lockfile; ``None`` if it does not exist.
 
     Raises:
         InvalidSkillError: it cannot be read, or has a version of its form that we do

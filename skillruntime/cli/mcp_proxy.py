@@ -38,7 +38,9 @@ class _Group(click.Group):
 
 
 class _Run(click.Command):
-    """A command that says where an option of the server's own command belongs."""
+    """A command whose error says where an option of the server's own command
+    belongs.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
@@ -277,8 +279,8 @@ def wrap(file: Path, options: tuple[str, ...]) -> None:
     """
     from skillruntime.adapters.mcp_proxy.client_files import launcher, wrapped
 
-    # What the proxy would refuse must not go into a client's file, where each start of
-    # the server would fail.
+    # An option that the proxy would refuse must not be written to a client's file,
+    # because each start of the server would fail.
     run.make_context("wrap", [*options, "--", "server"])
     _print_edited(
         file, lambda text, toml: wrapped(text, options, launcher=launcher(), toml=toml)
@@ -309,14 +311,16 @@ def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
 
 
 def _is_url(server: tuple[str, ...]) -> bool:
-    """Return whether *server* is a URL and not a command; raise where it is neither."""
+    """Return whether *server* is a URL, not a command; raise an error if it is
+    neither.
+    """
     is_url = server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(
             f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and "
             "a command."
         )
-    # No program's name has `://` in it: the scheme is misspelt.
+    # The name of a program never contains `://`, so the scheme is misspelled.
     if "://" in server[0] and not (is_url and has_host(server[0])):
         raise click.UsageError(
             f"{server[0]!r} is not a URL; write it as https://example.org/mcp."
@@ -348,7 +352,10 @@ def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int
     try:
         return run_stdio(server, lambda: Session(options, log=log))
     except OSError as error:
-        raise click.ClickException(f"{server[0]} cannot be started: {error}") from None
+        reason = error.strerror or error
+        raise click.ClickException(
+            f"the server's command {server[0]!r} cannot be started: {reason}"
+        ) from None
 
 
 def _relay_url(

@@ -15,7 +15,7 @@ from skillruntime.cli.inputs.roots import (
     short_enough,
     with_next_command,
 )
-from skillruntime.cli.terminal.output import json_option, print_result
+from skillruntime.cli.terminal.output import json_option, print_result, working
 from skillruntime.cli.terminal.text import shown
 from skillruntime.errors import SkillNotFoundError
 
@@ -54,7 +54,8 @@ def command(
         # A conversation may call any tool of the skill, so `skill/tool` prepares the
         # scripts of all.
         for script in scripts_with_packages(skill):
-            prepared[script] = prepare_script(skill, script, uv=uv)
+            with working(f"installing the packages of {shown(script)}"):
+                prepared[script] = prepare_script(skill, script, uv=uv)
     except SkillNotFoundError as error:
         raise with_next_command(error, catalog, name, "prepare") from None
 

@@ -1,5 +1,5 @@
-"""``skillruntime remote``: call remote skills, describe local ones, and end what a
-server has accepted.
+"""``skillruntime remote``: call remote skills, describe local skills, and manage the
+executions of a server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "invoke", "log_in"]
 
-_PATIENCE = 300.0  # seconds for a person to find the window of the browser
+_PATIENCE = 300.0  # seconds for a person to find the browser's window
+
+_DECIDING = (
+    "run again: skillruntime remote release EXECUTION; "
+    "leave: skillruntime remote leave EXECUTION (for operators)"
+)
 
 _url_option = click.option(
     "--url",
@@ -55,7 +60,20 @@ _url_option = click.option(
 )
 
 
-@click.group("remote")
+class _Group(click.Group):
+    """The group, which knows that people type ``call``: the nearest name by letters is
+    ``cancel``.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[:1] == ["call"]:
+            ctx.fail("There is no command 'call'. Did you mean 'invoke'?")
+        return super().resolve_command(ctx, args)
+
+
+@click.group("remote", cls=_Group)
 def command() -> None:
     """Call remote skills, describe local ones, and list and end the executions of a
     server.
@@ -178,7 +196,7 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
     if not visited:
         late = "Access was not granted in the browser within 5 minutes"
         raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, late))
-    # Whoever types an address means it.
+    # The user typed this address, so it is trusted.
     return anyio.run(
         lambda: flow.finish(visited[0], guard=AddressGuard(allow_all=True))
     )
@@ -194,8 +212,7 @@ async def _invoke(
     key: str | None,
     on_change: Callable[[Execution], None],
 ) -> tuple[Execution, SkillResponse]:
-    from skillruntime.remote import AddressGuard, Caller, RemoteClient
-    from skillruntime.remote.client import to_output
+    from skillruntime.remote import AddressGuard, Caller, RemoteClient, to_output
 
     caller = Caller("skillruntime-cli", "user")
     # Whoever types an address means it, inside addresses too.
@@ -207,15 +224,15 @@ async def _invoke(
     if resume is not None:
         execution = await client.resume(resume, on_change=on_change)
     else:
-        # By the descriptor's own schema, so that what the server would refuse is
-        # repaired or refused before it runs.
+        # By the descriptor's own schema, so that arguments that the server would refuse
+        # are repaired or refused before the call.
         accepted = descriptor.to_contract().accept(sent)
         if accepted.repairs:
             metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
         execution = await client.invoke(
             accepted.arguments, key=key, timeout=timeout, on_change=on_change
         )
-    # What the server says about the execution counts, where both say something.
+    # If both describe the execution, the server's description counts.
     metadata = {
         **metadata,
         **(execution.metadata or {}),
@@ -226,7 +243,7 @@ async def _invoke(
             "success", data=to_output(execution), metadata=metadata
         )
     except SkillRuntimeError as error:
-        # What the skill returned is shown, though it failed.
+        # The output of the skill is shown although it failed.
         return execution, SkillResponse(
             "failed", execution.output, list(error.to_errors()), metadata
         )
@@ -310,10 +327,21 @@ def describe(
     is_flag=True,
     help="The executions of all callers; for operators.",
 )
+@click.option(
+    "--interrupted",
+    is_flag=True,
+    help="Only those that stopped with their server, and are not decided.",
+)
 @click.option("--cursor", help="Continue after the previous page, which printed this.")
 @json_option
 def list_(
-    url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool
+    *,
+    url: str,
+    limit: int,
+    everyone: bool,
+    interrupted: bool,
+    cursor: str | None,
+    as_json: bool,
 ) -> None:
     """List your executions, the newest first."""
     from skillruntime.remote.protocol import Execution, MessageError
@@ -321,6 +349,8 @@ def list_(
     query: dict[str, Any] = {"limit": limit}
     if everyone:
         query["all"] = 1
+    if interrupted:
+        query["interrupted"] = 1
     if cursor:
         query["cursor"] = cursor
     document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
@@ -338,6 +368,8 @@ def list_(
             console.print(line, markup=False)
         if not listed:
             console.print("no executions", style="dim")
+        if listed and interrupted:
+            console.print(_DECIDING, style="dim", markup=False)
         if "next_cursor" in document:
             console.print(
                 f"more: --cursor {document['next_cursor']}", style="dim", markup=False
@@ -406,13 +438,21 @@ def complete(
 @_url_option
 @json_option
 def release(execution_id: str, url: str, as_json: bool) -> None:
-    """Run a held execution again, as a new one: for operators."""
-    print_json(
-        _ask(
-            url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json
-        ),
-        as_json=as_json,
-    )
+    """Run an interrupted or held execution again, as a new one: for operators."""
+    path = f"/{quote(execution_id, safe='')}/release"
+    print_json(_ask(url, "POST", path, {}, as_json=as_json), as_json=as_json)
+
+
+@command.command("leave")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def leave(execution_id: str, url: str, as_json: bool) -> None:
+    """Decide that an interrupted or held execution does not run again: for
+    operators.
+    """
+    path = f"/{quote(execution_id, safe='')}/leave"
+    print_json(_ask(url, "POST", path, {}, as_json=as_json), as_json=as_json)
 
 
 def _ask(
@@ -457,7 +497,10 @@ def _ask(
     if response.status == 401:
         # The variable is named for the host, so a key is never sent to another server;
         # few know its name by heart.
-        message += f"; set {variable}"
+        if key:
+            message = f"The server does not accept the key in {variable}"
+        else:
+            message += f"; set {variable}"
     click.echo(message, err=True)
     sys.exit(EXIT_FAILED)
 

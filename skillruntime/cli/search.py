@@ -44,7 +44,7 @@ def command(
     The best match comes first. Skills that are hidden from models are left out. To a
     pipe, each result is a line with tabs: name, score, description.
     """
-    from skillruntime.catalog.search.closest_names import nearest_names
+    from skillruntime.contract.closest_names import nearest_names
 
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)

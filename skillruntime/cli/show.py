@@ -76,7 +76,7 @@ def command(
         echo(skill.body)
         return
 
-    # skill/tool shows that tool alone: its parameters are what a caller came for.
+    # skill/tool shows only that tool, because a caller wants its parameters.
     def draw(out: Console) -> None:
         _draw_head(out, skill, unavailable)
         for callable_name, contract in contracts.items():
@@ -141,8 +141,8 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
 def _missing(
     catalog: SkillCatalog, names: Iterable[str]
 ) -> dict[str, tuple[Missing, ...]]:
-    """Return what each script lacks before it can be called; without what has no
-    script.
+    """Return what each script lacks before it can be called; callables without a script
+    are left out.
     """
     from skillruntime.runtime import SkillRuntime
 
@@ -155,14 +155,14 @@ def _missing(
 
 
 def _draw_needs(out: Console, contract: Contract, missing: tuple[Missing, ...]) -> None:
-    """Draw what the script asks for, and what it lacks with what to do about it."""
+    """Draw the script's requirements, and what it lacks with the remedies."""
     from skillruntime.runtime.grants import requirements_of
 
     for kind, asked in requirements_of(contract).to_dict().items():
         out.print(f"  [dim]asks for {kind}:[/] {shown(', '.join(asked))}")
     for item in missing:
         out.print(f"  [red]not ready:[/] {shown(item.message)}")
-        if item.kind != "grant":  # that action speaks to a host program
+        if item.kind != "grant":  # that action is meant for a host program
             out.print(f"  [dim]{shown(item.action)}[/]")
 
 
@@ -249,19 +249,21 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
 
 
 def _draw_origin(out: Console, derived: Any) -> None:
-    """Draw where a derived contract comes from, and what could not be read."""
+    """Draw the origin of a derived contract, and its unread parts."""
     if not isinstance(derived, Mapping):
         return
     # Authors write these keys into contract.json by hand too, so each may be missing.
     out.print(f"  [magenta]derived[/] from {shown(derived.get('from', 'a script'))}")
     for line in (*(derived.get("unread") or ()), *(derived.get("notes") or ())):
         out.print(f"  [dim]{shown(line)}[/]")
+    for line in derived.get("tried") or ():
+        out.print(f"  [dim]takes[/] {shown(line)}")
+    for line in derived.get("refused") or ():
+        out.print(f"  [yellow]refuses[/] {shown(line)}")
 
 
 def _draw_text(out: Console, skill: Skill) -> None:
-    """Draw the names and sizes of the files, and the instructions as they are
-    written.
-    """
+    """Draw the names and sizes of the files, and the unchanged instructions."""
     # Not their contents: reading every file would make show as slow as loading the
     # skill's data.
     for item in skill.resources():

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from skillruntime.catalog import discover
 from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli.terminal import output
 from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
+    draw_diagnostics,
     echo,
     json_option,
     print_result,
@@ -23,7 +25,12 @@ from skillruntime.cli.terminal.output import (
     with_progress,
 )
 from skillruntime.cli.terminal.text import shown
+from skillruntime.diagnostic import Severity
+from skillruntime.extras import missing_extra
 from skillruntime.tokens.report import SkillCost, TokenReport, measure
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["command"]
 
@@ -70,6 +77,18 @@ _SHOWN = 25
 @click.option(
     "--advise", is_flag=True, help="List possible savings, the largest first."
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report as one page to this file; any browser shows it.",
+)
+@click.option(
+    "--png",
+    "image",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report as an image to this file; needs matplotlib.",
+)
 @json_option
 def command(
     *,
@@ -80,6 +99,8 @@ def command(
     max_catalog_tokens: int | None,
     max_body_tokens: int | None,
     advise: bool,
+    page: Path | None,
+    image: Path | None,
     as_json: bool,
 ) -> None:
     """Show what the skills under PATH cost in tokens: in the catalog, when activated,
@@ -88,32 +109,59 @@ def command(
     Counts offline. Exits with 1 when a limit is exceeded. To a pipe, each skill is a
     line with tabs: name, entry, body, files, tools; the sums go to stderr.
     """
+    if image is not None:
+        _require_matplotlib()
+    catalog = discover(*paths, missing_ok=True)
     report = measure(
-        discover(*paths, missing_ok=True),
+        catalog,
         model=model,
         style=style,
         with_advice=advise,
+        with_sections=as_json,
+        keep=True,
         progress=lambda names: with_progress(names, "counting tokens"),
     )
-    # Limits are checked on what was counted, whatever is drawn: --all does not change
-    # the exit code.
+    if page is not None:
+        from skillruntime.tokens.report_page import report_page
+
+        _write(page, report_page(report).encode("utf-8", "backslashreplace"))
+    if image is not None:
+        from skillruntime.tokens.report_plot import plot
+
+        _write(image, plot(report))
+    # Limits are checked on the counts, whatever is drawn: --all does not change the
+    # exit code.
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
 
     def draw(console: Console) -> None:
         skills = sorted(report.skills, key=lambda skill: (-skill.body, skill.name))
-        # A pipe gets every skill and nothing else, so that its lines can be counted;
-        # the rest is for people.
+        # A pipe gets one line for every skill and nothing else, so that the lines can
+        # be counted; the rest is for people.
         people = console
-        if console.is_terminal:
+        if not console.is_terminal:
+            people = output.console(stderr=True)
+        if not skills:
+            echo(f"No skills found in {', '.join(paths)}", err=True)
+        elif console.is_terminal:
             _show_table(report, console, skills if everything else skills[:_SHOWN])
         else:
-            people = output.console(stderr=True)
             print_rows(
                 (skill.name, skill.metadata, skill.body, skill.resource, skill.schema)
                 for skill in skills
             )
-        _show_sums(report, people)
+        if skills:
+            _show_sums(report, people)
+        for name, reason in report.unreadable:
+            people.print(f"not read: {name}: {reason}", style="yellow", markup=False)
+        errors = [
+            finding
+            for finding in catalog.diagnostics
+            if finding.severity is Severity.ERROR
+        ]
+        # A skill with an error may be missing in the figures.
+        if errors:
+            draw_diagnostics(output.console(stderr=True), errors)
         if advise:
             _show_advice(report, people, everything)
 
@@ -123,6 +171,23 @@ def command(
         echo(f"error: {message}", err=True)
     if exceeded:
         sys.exit(EXIT_FAILED)
+
+
+def _require_matplotlib() -> None:
+    """Exit if matplotlib is missing, before thousands of files are read."""
+    if find_spec("matplotlib") is None:
+        missing = ModuleNotFoundError("--png needs matplotlib", name="matplotlib")
+        raise missing_extra(missing)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise click.UsageError(
+            f"The file {str(path)!r} cannot be written: {error.strerror}"
+        ) from error
+    echo(f"wrote {path}", err=True)
 
 
 def _exceeded(
@@ -145,6 +210,8 @@ def _exceeded(
 def _show_table(
     report: TokenReport, console: Console, skills: Sequence[SkillCost]
 ) -> None:
+    from rich.table import Table
+
     total = len(report.skills)
     # No borders: the columns can be copied and pasted.
     table = Table(
@@ -181,8 +248,8 @@ def _show_table(
 def _show_sums(report: TokenReport, console: Console) -> None:
     number_of_skills = len(report.skills)
     console.print(f"{number_of_skills:,} skill{'s' * (number_of_skills != 1)}")
-    # What the catalog's form costs: names and descriptions would be sent in any form.
-    above = (report.catalog - report.total("metadata")) / max(number_of_skills, 1)
+    # The costs of the catalog's form: names and descriptions would be sent in any form.
+    above = (report.catalog - report.total("metadata")) / number_of_skills
     console.print(
         f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} "
         "a skill above name and description"
@@ -195,7 +262,7 @@ def _show_sums(report: TokenReport, console: Console) -> None:
             share = f", {cost / report.eager:.1%} of loading all"
         console.print(
             f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] "
-            f"tokens{share}"
+            f"token{'s' * (cost != 1)}{share}"
         )
     console.print(
         f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens"
@@ -206,8 +273,6 @@ def _show_sums(report: TokenReport, console: Console) -> None:
         style="dim",
         markup=False,
     )
-    for name, reason in report.unreadable:
-        console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
 
 
 def _show_advice(report: TokenReport, console: Console, everything: bool) -> None:

@@ -8,11 +8,17 @@ import os
 import posixpath
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.catalog.contracts.tried_commands import (
+    TriedCommand,
+    refused_command,
+    tried_commands,
+)
 from skillruntime.cli.inputs.contract_source import parse_document
 from skillruntime.cli.terminal import output
 from skillruntime.cli.terminal.output import (
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import Skill
     from skillruntime.catalog.checks.validation import Validation
+    from skillruntime.contract import Contract
 
 __all__ = ["command", "contract_findings"]
 
@@ -84,9 +91,15 @@ def command(
     if fixed:  # read again, so that the report is of the state after the fixes
         validations = _validations(paths)
     findings: list[Diagnostic] = []
+    tried: list[TriedCommand] = []
     for validation in with_progress(validations, "checking contracts"):
         findings += validation.diagnostics
-        findings += _more(validation)
+        skill, faults = _activated(validation)
+        findings += faults
+        if skill is not None:
+            findings += _more(skill)
+            tried += _tried(skill)
+    findings += [refused_command(each) for each in tried if each.refusal]
     findings = list(dict.fromkeys(_without_repetition(findings)))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
@@ -109,6 +122,12 @@ def command(
             )
         colour = "red" if errors else "green"
         out.print(f"[{colour}]{summary}[/]")
+        if tried:
+            taken = sum(not each.refusal for each in tried)
+            out.print(
+                f"[dim]{taken:,} of {len(tried):,} commands that the skills show fit "
+                "the contracts derived from their scripts[/]"
+            )
 
     if github:
         click.echo(to_github(findings))
@@ -120,6 +139,8 @@ def command(
             "skills": number,
             "diagnostics": [finding.to_dict() for finding in findings],
         }
+        if tried:
+            document["tried"] = [each.to_dict() for each in tried]
         if fixing:
             document["fixed"] = fixed
         print_result(document, draw, as_json=as_json)
@@ -131,7 +152,7 @@ def _without_repetition(findings: list[Diagnostic]) -> list[Diagnostic]:
     """Return *findings* without the ``contract-invalid`` of files for which
     `check_document` has found an error.
 
-    Its findings report the same fault, and all others in the file.
+    The findings of `check_document` report the same fault, and all others in the file.
     """
     checked = set()
     for finding in findings:
@@ -160,12 +181,12 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
 
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
-    """Fix what can be fixed, report it on stderr, and return it."""
+    """Apply the possible fixes, report them on stderr, and return them."""
     from skillruntime.catalog import fix_skill
 
     fixed = []
     for validation in validations:
-        # Only files with findings: --fix must not rewrite a file that is right.
+        # Only files with findings: --fix must not rewrite a correct file.
         if not validation.diagnostics or not os.path.isfile(validation.path):  # noqa: PTH113
             continue
         try:
@@ -182,30 +203,48 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
     return fixed
 
 
-def _more(validation: Validation) -> list[Diagnostic]:
-    """Return the findings that need an activated skill: versions that disagree, and
-    migrations that fail when tried.
+def _activated(validation: Validation) -> tuple[Skill | None, list[Diagnostic]]:
+    """Return the skill of *validation*, or the findings on why it cannot be read; both
+    are empty where there is no file.
     """
     from skillruntime.catalog.skill import SkillMetadata, read_skill
 
-    name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
-    if not os.path.isfile(validation.path):  # noqa: PTH113
-        return []
+    path = validation.path
+    name = os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120
+    if not os.path.isfile(path):  # noqa: PTH113
+        return None, []
     try:
         # Do not derive contracts: a derived one has no author who could correct it.
-        skill = read_skill(SkillMetadata(name, "", validation.path), derive=False)
+        return read_skill(SkillMetadata(name, "", path), derive=False), []
     except SkillRuntimeError as error:
-        path = validation.path
-        return [
+        return None, [
             Diagnostic("not-activated", Severity.ERROR, path, item.message)
             for item in error.to_errors()
         ]
+
+
+def _more(skill: Skill) -> list[Diagnostic]:
+    """Return the findings that need an activated skill: versions that disagree, and
+    migrations that fail when tried.
+    """
     disagreements = [
         diagnostic
         for diagnostic in skill.diagnostics
         if diagnostic.rule == "version-disagreement"
     ]
     return disagreements + contract_findings(skill) + _migrations(skill)
+
+
+def _tried(skill: Skill) -> list[TriedCommand]:
+    """Return the commands that were tried on contracts derived for *skill*; none if its
+    author wrote contracts.
+    """
+    if _files(skill.directory):
+        return []
+    try:
+        return tried_commands(skill)
+    except SkillRuntimeError:
+        return []  # a file that cannot be read has its own finding
 
 
 def contract_findings(skill: Skill) -> list[Diagnostic]:
@@ -276,10 +315,28 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
 
     findings = []
     for name, contract in skill.contracts.items():
+        tool = name.partition("/")[2]
+        path = skill.directory / "contract.json"
+        if tool:
+            path = skill.directory / f"contracts/{tool}.json"
         if contract.migrations:
-            tool = name.partition("/")[2]
-            path = skill.directory / "contract.json"
-            if tool:
-                path = skill.directory / f"contracts/{tool}.json"
             findings += migration_diagnostics(contract, str(path))
+        findings += _ended(contract, str(path))
     return findings
+
+
+def _ended(contract: Contract, path: str) -> list[Diagnostic]:
+    """Return a finding if the day until which the contract promised to accept old calls
+    is over.
+    """
+    deprecation = contract.deprecation
+    if deprecation is None or deprecation.until is None:
+        return []
+    if deprecation.until >= date.today():
+        return []
+    message = (
+        f"/deprecated: calls of {deprecation.versions} were promised until "
+        f"{deprecation.until.isoformat()}, which is over"
+    )
+    hint = "take their migrations out in a new MAJOR version, or name a later day"
+    return [Diagnostic("deprecation-ended", Severity.WARNING, path, message, hint=hint)]

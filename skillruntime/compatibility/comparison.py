@@ -1,10 +1,10 @@
-"""Two versions of one contract -> what changed, which part of the version that raises,
-and a value that shows it.
+"""Compare two versions of one contract: list the changes, the part of the version that
+each requires to rise, and a value that shows the break.
 
-Three readings are reported. The contract document (31.5) rules on some changes by name;
-the practical reading decides the rest, and takes objects as closed on the giving side;
-set theory takes the schemas literally. Containment is decided by jsonschema-rs's
-canonical form; what it cannot decide counts as breaking.
+Three readings are reported. The contract document (31.5) rules on some changes by name.
+The practical reading decides the rest, and treats objects as closed on the giving side.
+Set theory takes the schemas literally. The canonical form of jsonschema-rs decides
+containment; a change that it cannot decide counts as breaking.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from skillruntime.compatibility.normal_form import (
     NotComparable,
     are_equal,
     closed,
+    draft_of,
     normal_form,
     opened,
 )
@@ -32,7 +33,6 @@ from skillruntime.contract.versions import Version
 
 __all__ = ["NO_COUNTEREXAMPLE", "Bump", "Change", "Verdict", "compare"]
 
-_OLDER_DRAFTS = ("draft-04", "draft-06", "2019-09")
 _REWRITTEN = ("allOf", "unevaluatedProperties", "unevaluatedItems")
 _READINGS = ("set theory", "practical")
 
@@ -72,8 +72,14 @@ class Change:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether it asks for a new MAJOR version."""
+        """Whether the change requires a new MAJOR version."""
         return self.bump is Bump.MAJOR
+
+    def without_counterexample(self) -> Change:
+        """Return the change without its counterexample."""
+        return replace(
+            self, counterexample=NO_COUNTEREXAMPLE, counterexample_reading=""
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as a JSON object."""
@@ -107,19 +113,19 @@ class Verdict:
 
     @property
     def bump(self) -> Bump:
-        """The part that must be raised: by the contract document where it has a rule,
-        else by the practical reading.
+        """The part of the version that must rise: by the contract document where it has
+        a rule, else by the practical reading.
         """
         return max((change.bump for change in self.changes), default=Bump.NONE)
 
     @property
     def practical(self) -> Bump:
-        """The part by the practical reading alone."""
+        """The part that must rise by the practical reading alone."""
         return max((change.practical for change in self.changes), default=Bump.NONE)
 
     @property
     def set_theory(self) -> Bump:
-        """The part by set theory alone."""
+        """The part that must rise by set theory alone."""
         return max((change.set_theory for change in self.changes), default=Bump.NONE)
 
     def next_version(self, old: Version) -> Version:
@@ -139,7 +145,9 @@ class Verdict:
         return old.bump("patch")
 
     def allows(self, old: Version, new: Version) -> bool:
-        """Return whether *new* is raised far enough above *old*."""
+        """Return whether version *new* is high enough for a change from version
+        *old*.
+        """
         if self.bump is Bump.NONE:
             return new >= old
         wanted = self.next_version(old)
@@ -166,8 +174,8 @@ class Verdict:
 def compare(
     old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
 ) -> Verdict:
-    """Return how contract *new* differs from *old*, with a counterexample for what
-    breaks.
+    """Return how contract *new* differs from *old*, with a counterexample for each
+    breaking change.
 
     >>> text = {"type": "string"}
     >>> old = {"type": "object", "required": ["topic"], "properties": {"topic": text}}
@@ -220,13 +228,10 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     # Most releases change one schema of many: equal ones need no engine.
     if are_equal(old, new):
         return
-    old_draft, new_draft = _older_draft(old), _older_draft(new)
-    if old_draft != new_draft:
+    # In draft 4 the number 1.0 is not an integer; all later drafts agree on values.
+    if (draft_of(old) == 4) != (draft_of(new) == 4):
         why = "the schema's draft changed, and with it what keywords mean"
         yield _change_of_all(side, "schema-changed", why, Bump.MAJOR)
-        return
-    if old_draft:
-        yield _compared_as_a_whole(side, old, new, "it is of an older draft than 7")
         return
     try:
         before, after = normal_form(old), normal_form(new)
@@ -249,20 +254,8 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
         yield _change_of_all(side, "schema-rewritten", why, Bump.PATCH)
 
 
-def _older_draft(document: Any) -> str:
-    """Return the draft of *document* if it is neither 2020-12 nor 7, the two that are
-    compared part by part.
-    """
-    draft = str(document.get("$schema", "")) if isinstance(document, dict) else ""
-    if any(name in draft for name in _OLDER_DRAFTS):
-        return draft.rstrip("#")
-    return ""
-
-
 def _rewritten_keywords(node: Any) -> Counter[str]:
-    """Return how often a schema uses the keywords that the normal form may write in
-    another way.
-    """
+    """Count the uses of each keyword that the normal form may rewrite."""
     keywords: Counter[str] = Counter()
     pending = [node]
     while pending:
@@ -304,19 +297,24 @@ def _compared_as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     counterexample = sides.counterexample_of(finding)
     change = Change(side, "", "schema-changed", why, bump, bump)
     if counterexample is NO_COUNTEREXAMPLE:
-        return replace(change, why=f"{why}; {_undecided(containment)}")
+        undecided = _undecided(containment, breaks=True)
+        return replace(change, why=f"{why}; {undecided}")
     return replace(change, counterexample=counterexample, counterexample_reading="both")
 
 
-def _undecided(containment: Containment) -> str:
+def _undecided(containment: Containment, *, breaks: bool) -> str:
+    """Explain why a change is undecided; with *breaks*, add that it therefore counts as
+    breaking.
+    """
     reason = ""
     if containment.is_exceeded:
         reason = " because the schemas are too large to be compared in full"
-    return f"it cannot be proven harmless{reason}, which counts as breaking"
+    text = f"it cannot be proven harmless{reason}"
+    return f"{text}, which counts as breaking" if breaks else text
 
 
 class _Readings:
-    """The two schemas by either reading, and lookups that all changes between them
+    """The two schemas under both readings, and the lookups that all of their changes
     share.
     """
 
@@ -360,8 +358,8 @@ class _Readings:
         return self._sides_of[reading]
 
     def settled(self, change: Change) -> Change:
-        """Return *change* with a counterexample, or without its claim where the whole
-        schemas refute that.
+        """Return *change* with a counterexample, or without its claim if the complete
+        schemas refute the claim.
         """
         if change.finding is None:
             return change
@@ -373,7 +371,7 @@ class _Readings:
     def _settled_by(self, reading: str, change: Change, finding: Finding) -> Change:
         sides = self.sides(reading)
         is_shown = change.counterexample is not NO_COUNTEREXAMPLE
-        # One value may break both readings; then it is shown once.
+        # One value may break both readings; report it once.
         if is_shown and sides.shows(change.counterexample):
             return replace(change, counterexample_reading="both")
         counterexample = sides.counterexample_of(finding)
@@ -383,8 +381,8 @@ class _Readings:
             return replace(
                 change, counterexample=counterexample, counterexample_reading=reading
             )
-        # The whole proves the part harmless: a constraint moved to a place next to it,
-        # say.
+        # The complete schemas prove the part harmless: for example, a constraint moved
+        # to a neighbouring place.
         if self._contained(reading) == "yes":
             why = f"{change.why}, though every value that was valid before still is"
             if reading == "practical":
@@ -392,21 +390,22 @@ class _Readings:
             return replace(change, set_theory=Bump.MINOR, why=why)
         if is_shown or change.why != finding.why:
             return change  # the other reading gave its reason already
-        return replace(change, why=f"{change.why}; {_undecided(self._containment)}")
+        why = _undecided(self._containment, breaks=change.is_breaking)
+        return replace(change, why=f"{change.why}; {why}")
 
     def _breaks_set_theory_too(
         self, reading: str, change: Change, counterexample: Any
     ) -> bool:
-        """Return whether the *counterexample* found by the practical *reading* shows
-        what breaks by set theory as well.
+        """Return whether the *counterexample* that the practical *reading* found also
+        breaks by set theory.
         """
         if reading != "practical" or change.set_theory is not Bump.MAJOR:
             return False
         return self.sides("set theory").shows(counterexample)
 
     def overlooked(self, side: str, changes: list[Change]) -> list[Change]:
-        """Return what only the whole schemas show, where no single change claims to
-        break anything.
+        """Return the break that only the complete schemas show, when no single change
+        claims to break anything.
         """
         is_coupled = any(map(_is_coupled, self._sides))
         overlooking = [
@@ -438,8 +437,8 @@ class _Readings:
     def _is_overlooking(
         self, reading: str, changes: list[Change], *, is_coupled: bool
     ) -> bool:
-        """Return whether the whole schemas break by *reading*, and no change says
-        so.
+        """Return whether the complete schemas break by *reading* although no change
+        says so.
         """
         if any(_claim(change, reading) is Bump.MAJOR for change in changes):
             return False

@@ -1,9 +1,9 @@
-"""Whether one schema in normal form admits all that another does: by the engine's
-canonical form, or part by part.
+"""Decide whether one schema in normal form admits every value of another: by the
+engine's canonical form, or part by part.
 
 The engine answers ``unknown`` where it cannot rewrite a schema. Then the keywords of
-arrays and objects are compared one by one, which proves containment where each part is
-contained, and proves nothing else.
+arrays and objects are compared one by one. If each part is contained, so is the whole
+schema; otherwise nothing is proven.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from skillruntime.compatibility.schema_size import Budget, measure, without_descriptions
 from skillruntime.contract.migration.value_conversions import same_as
+from skillruntime.contract.schemas.canonical import canonical_form
 
 __all__ = ["Containment", "for_item", "for_member"]
 
@@ -50,12 +51,12 @@ _OF_A_PART = 1500
 
 
 class Containment:
-    """Whether schemas contain one another, for one comparison.
+    """Answers whether one schema contains another, for one comparison.
 
     The engine can be neither interrupted nor given a limit, and some schemas of 10 KB
-    keep it busy for hours. So what a question may cost is estimated first, and one that
-    the budget does not cover is not asked: the answer is then ``unknown``, the same on
-    every machine, and ``is_exceeded`` says that it happened.
+    keep it busy for hours. So the cost of a question is estimated first. A question
+    that the budget does not cover is not asked: its answer is ``unknown`` on every
+    machine, and ``is_exceeded`` becomes True.
     """
 
     def __init__(self) -> None:
@@ -63,20 +64,20 @@ class Containment:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether a question was not asked because it would cost more than what is
-        left.
+        """Whether a question was skipped because it would cost more than the remaining
+        budget.
         """
         return self._budget.is_exceeded
 
     def covers(self, taker: Any, giver: Any) -> bool:
-        """Return whether *taker* provably admits all that *giver* does; what cannot be
-        decided is not covered.
+        """Return whether *taker* provably admits every value of *giver*; False if that
+        cannot be decided.
         """
         return self.answer(taker, giver) == "yes"
 
     def answer(self, taker: Any, giver: Any) -> str:
-        """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that
-        *giver* does.
+        """Return whether *taker* admits every value of *giver*: ``yes``, ``no`` or
+        ``unknown``.
         """
         if taker is True or taker == {} or giver is False:
             return "yes"
@@ -88,8 +89,8 @@ class Containment:
         return answer
 
     def difference(self, given: Any, taken: Any) -> Any:
-        """Return a schema of what *given* admits and *taken* does not, as far as it can
-        be written.
+        """Return a schema of the values that *given* admits and *taken* refuses, as far
+        as the engine can write one.
         """
         import jsonschema_rs
 
@@ -119,8 +120,8 @@ class Containment:
         return self._budget.take(sum(size.steps for size in sizes))
 
     def _covers_by_parts(self, taker: Any, giver: Any) -> bool:
-        """Return whether each keyword of *taker* asks no more than *giver* promises;
-        other keywords of *giver* only narrow it.
+        """Return whether no keyword of *taker* demands more than *giver* promises.
+        Keywords that only *giver* has can only narrow it.
         """
         if not isinstance(taker, dict) or not isinstance(giver, dict):
             return False
@@ -162,7 +163,8 @@ class Containment:
         for name in {**taker.get("properties", {}), **giver.get("properties", {})}:
             if not self.covers(for_member(taker, name), for_member(giver, name)):
                 return False
-        # What neither names: a member under a pattern of the giver, or under none.
+        # Members that neither schema names: those under a pattern of the giver, and all
+        # others.
         asked = taker.get("patternProperties", {})
         promised = giver.get("patternProperties", {})
         undeclared = giver.get("additionalProperties", True)
@@ -181,11 +183,11 @@ class Containment:
 
 
 def _asked(taker: dict[str, Any], giver: dict[str, Any], kinds: set[str]) -> set[str]:
-    """Return the keywords of *taker* that may ask more of values of these *kinds* than
-    *giver* promises.
+    """Return the keywords of *taker* that may demand more of values of these *kinds*
+    than *giver* promises.
     """
     asked = taker.keys() - {"type"}
-    # A keyword that both have alike asks nothing that is not promised, unless it
+    # A keyword with the same value in both schemas demands nothing new, unless it
     # depends on its neighbours.
     for keyword in (asked & giver.keys()) - _DEPENDING:
         if same_as(taker[keyword]) == same_as(giver[keyword]):
@@ -198,7 +200,7 @@ def _asked(taker: dict[str, Any], giver: dict[str, Any], kinds: set[str]) -> set
 
 
 def _by_engine(taker: Any, giver: Any) -> str:
-    # Only the fast engine decides containment: without its wheel contracts are not
+    # Only jsonschema-rs decides containment; without its wheel contracts are not
     # compared.
     import jsonschema_rs
 
@@ -209,17 +211,15 @@ def _by_engine(taker: Any, giver: Any) -> str:
 
 
 def _canonical(node: Any) -> Any:
-    import jsonschema_rs
-
     # It takes only objects and booleans; anything else was refused when the contract
     # was read.
     schema = node if isinstance(node, dict | bool) else True
-    return jsonschema_rs.canonicalize(schema, validate_formats=True)
+    return canonical_form(schema, validate_formats=True)
 
 
 def for_member(node: dict[str, Any], name: str) -> Any:
-    """Return all that the object schema *node* asks of its member *name*: declared, by
-    patterns, or neither.
+    """Return every schema that the object schema *node* applies to its member *name*:
+    as a declared member, by a pattern, or as an undeclared one.
     """
     # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of
     # every pattern it matches.
@@ -265,8 +265,8 @@ def _kinds(node: dict[str, Any]) -> set[str]:
 def _counts_covered(
     taker: dict[str, Any], giver: dict[str, Any], asked: set[str]
 ) -> bool:
-    """Return whether *giver* promises what *taker* asks of numbers of items and
-    members.
+    """Return whether *giver* promises the numbers of items and members that *taker*
+    demands.
     """
     for least in asked.intersection(_LOWER_BOUNDS):
         if giver.get(least, 0) < taker[least]:

@@ -1,5 +1,5 @@
-"""What changed between two contracts outside their schemas: tools, runtime, packages,
-promises and texts.
+"""Find the changes between two contracts outside their schemas: tools, runtime,
+packages, promises and texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MANY = 10**9
 
 
 def declared_differences(old: Contract, new: Contract) -> Iterator[tuple[str, Finding]]:
-    """Yield what changed outside the schemas, each with its side: ``requires``,
+    """Yield each change outside the schemas with its side: ``requires``,
     ``annotations`` or ``document``.
     """
     for finding in _requirements(old.requires, new.requires):
@@ -35,19 +35,21 @@ def declared_differences(old: Contract, new: Contract) -> Iterator[tuple[str, Fi
 
 
 def _exit_codes_of(contract: Contract) -> dict[str, str]:
-    """Return the exit codes that are results by *contract*, with their meanings."""
+    """Return the exit codes that *contract* declares as results, with their
+    meanings.
+    """
     return dict(contract.run.get("exit_codes", {}))
 
 
 def _way_to_run(contract: Contract) -> dict[str, Any]:
-    """Return how *contract* is run, without the codes that it ends with."""
+    """Return the ``run`` section of *contract* without its exit codes."""
     return {name: part for name, part in contract.run.items() if name != "exit_codes"}
 
 
 def _exit_codes(
     old: dict[str, str], new: dict[str, str]
 ) -> Iterator[tuple[str, Finding]]:
-    """Yield what changed about the codes that are results."""
+    """Yield the changes of the exit codes that count as results."""
     for code in sorted({*old, *new}, key=int):
         if old.get(code) == new.get(code):
             continue
@@ -64,8 +66,8 @@ def _exit_codes(
 
 
 def narrowed_version(old: str, new: str) -> Version | None:
-    """Return a version that range *old* holds and range *new* does not, or nothing if
-    there is none.
+    """Return a version that is in range *old* and not in range *new*; None if there is
+    none.
 
     >>> str(narrowed_version(">=1.0.0,<3.0.0", ">=1.0.0,<2.0.0"))
     '2.0.0'
@@ -113,9 +115,10 @@ def _changed_tools(lost: list[str], gained: list[str]) -> Finding:
     if gained:
         changes.append(f"added {', '.join(gained)}")
     why = "requires.tools changed: " + "; ".join(changes)
-    # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for
-    # every tool that is removed or replaced. That an added one is MAJOR is our rule: a
-    # host that does not have it can no longer run the skill.
+    # A tool that is no longer needed breaks no host in practice, but the contract
+    # document, 31.5, rules MAJOR for every tool that is removed or replaced. An added
+    # tool is MAJOR by a rule of this library: a host without the tool can no longer run
+    # the skill.
     bump = Bump.MAJOR if gained else Bump.MINOR
     ruling = Bump.MAJOR if lost else None
     return Finding(("tools",), "tools-changed", why, bump, bump, ruling)
@@ -128,7 +131,7 @@ def _changed_runtime(old: Any, new: Any) -> Finding:
             str(old.get("runtime", "")), str(new.get("runtime", ""))
         )
     except ValueError:
-        lost = _OLDEST  # not a range that can be read: it counts as narrowed
+        lost = _OLDEST  # not a readable range: it counts as narrowed
     if lost is None:
         bump = Bump.MINOR
         why += ", which admits more versions"

@@ -1,4 +1,4 @@
-"""Find a value that shows a break: the giving schema admits it, and the taking schema
+"""Find a value that proves a break: the giving schema admits it, and the taking schema
 refuses it.
 """
 
@@ -38,8 +38,8 @@ _AS_DECLARED = {
 
 
 class _Side:
-    """One schema, as written or in normal form: it judges values, and suggests values
-    that it may admit.
+    """One schema, as written or in normal form. It validates values, and suggests
+    values that it may admit.
     """
 
     def __init__(self, schema: Any, budget: Budget) -> None:
@@ -59,8 +59,8 @@ class _Side:
         return bool(self._is_valid(value))
 
     def samples(self, node: Any, limit: int) -> list[Any]:
-        """Return the `samples` of *node*, a part of this schema. They are looked for
-        once, so the list must not be changed.
+        """Return the `samples` of *node*, a part of this schema. The list is cached, so
+        callers must not change it.
         """
         key = (id(node), limit)
         if key not in self._samples:
@@ -83,7 +83,7 @@ class _Side:
 
 
 class _TooCostlyError(ValueError):
-    """A value is not judged, because that would take too long."""
+    """A value was not validated, because that would take too long."""
 
 
 class Sides:
@@ -113,8 +113,8 @@ class Sides:
             for schema in written
         ]
         self._is_literal = is_literal
-        self.giver = _Side(giver, self._budget)
-        self.taker = _Side(taker, self._budget)
+        self.giver: _Side = _Side(giver, self._budget)
+        self.taker: _Side = _Side(taker, self._budget)
         self._containment = containment
         self.is_output = is_output
         self._of_the_whole: Any = None
@@ -141,14 +141,14 @@ class Sides:
         return True
 
     def counterexample_of(self, finding: Finding) -> Any:
-        """Return a value that shows what *finding* breaks, or else what the whole
-        breaks, or ``NO_COUNTEREXAMPLE``.
+        """Return a value that breaks at *finding*, else one that breaks the complete
+        schema, else ``NO_COUNTEREXAMPLE``.
         """
         counterexample = self._first(self._candidates(finding), _CANDIDATES)
         if counterexample is not NO_COUNTEREXAMPLE:
             return counterexample
-        # Every finding without one of its own asks for that of the whole: it is looked
-        # for once.
+        # Every finding without a counterexample of its own uses the one of the complete
+        # schema; it is computed once.
         if self._of_the_whole is None:
             difference = self._containment.difference(
                 self.giver.schema, self.taker.schema
@@ -161,16 +161,15 @@ class Sides:
         for candidate in islice(candidates, most):
             if self.shows(candidate):
                 return candidate
-            if self._budget.is_exceeded:  # what exceeded it once will again
+            if self._budget.is_exceeded:  # it will be exceeded again
                 break
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:
-        """Yield values that may show what *finding* breaks, the likeliest first."""
+        """Yield values that may break at *finding*, the likeliest first."""
         given = finding.new if self.is_output else finding.old
         if finding.rule in _TAKEN_OUT:
-            # The member's absence is what breaks, so it is taken out of an admitted
-            # value.
+            # The absence of the member breaks, so remove it from an admitted value.
             name = finding.details["name"]
             for value in self.giver.samples(given, 4):
                 if isinstance(value, dict):
@@ -191,8 +190,8 @@ class Sides:
                 schema = given.get("properties", {}).get(details["name"], True)
             yield from samples(schema, 8)
         elif finding.rule == "optional-parameter-added":
-            # What old callers may have sent under the new name, and the new schema
-            # refuses.
+            # A value that old callers may have sent under the new name, and that the
+            # new schema refuses.
             rest = given.get("additionalProperties", True)
             yield from samples(difference(rest, details["schema"]), 8)
             yield from samples(True)

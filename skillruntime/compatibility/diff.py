@@ -1,7 +1,7 @@
-"""Where two schemas in normal form differ, keyword by keyword.
+"""Find the differences of two schemas in normal form, keyword by keyword.
 
-`Judge` says what each difference asks of the version; the members of objects are
-compared in `member_diff`.
+`Judge` decides which part of the version each difference raises; `member_diff` compares
+the members of objects.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _JUDGED = {
     "unevaluatedItems",
 }
 _FAMILIES = ({"contains", "minContains", "maxContains"}, {"if", "then", "else"})
-"""Keywords that mean nothing without one another."""
+"""Keywords that have no effect without one another."""
 _LARGEST_UNION = 20
 
 _CONSTRAINTS = {Bump.MAJOR: "constraint-tightened", Bump.MINOR: "constraint-loosened"}
@@ -108,7 +108,7 @@ def _differences(judge: Judge, place: Place) -> Iterator[Finding]:
 
 
 def _structured_types(node: dict[str, Any]) -> Collection[str]:
-    """Return the types that *node* admits, as far as arrays and objects go."""
+    """Return which of the types ``array`` and ``object`` *node* admits."""
     types = node.get("type")
     if isinstance(types, str):
         return [types]
@@ -149,7 +149,8 @@ def _scalars(judge: Judge, place: Place) -> Iterator[Finding]:
     overall = judge.bump(_only(old, _SCALAR), _only(new, _SCALAR))
     before, after = _choices(old), _choices(new)
     choices_differ = "enum" in changed or "const" in changed
-    # 31.5 rules on enum values by name, so they are reported value by value.
+    # The contract document, 31.5, rules on enum values by name, so each value is
+    # reported.
     if choices_differ and before is not None and after is not None:
         yield from _changed_choices(judge, place, before, after, overall)
         changed = [word for word in changed if word not in ("enum", "const")]
@@ -169,7 +170,7 @@ def _scalars(judge: Judge, place: Place) -> Iterator[Finding]:
 
 
 def _bump_of_keyword(judge: Judge, place: Place, keyword: str) -> Bump:
-    """Return what the change of *keyword* alone asks for."""
+    """Return the bump that a change of *keyword* alone requires."""
     # Without its type a keyword can look harmful that is not: `minLength` for an
     # integer.
     types = _only(place.old, {"type"})
@@ -179,7 +180,9 @@ def _bump_of_keyword(judge: Judge, place: Place, keyword: str) -> Bump:
 
 
 def _choices(node: dict[str, Any]) -> list[Any] | None:
-    """Return the values that ``enum`` and ``const`` leave, or None without either."""
+    """Return the values that ``enum`` and ``const`` permit; None if the schema has
+    neither.
+    """
     listed = node.get("enum")
     if "const" not in node:
         return list(listed) if isinstance(listed, list) else None
@@ -202,8 +205,8 @@ def _changed_choices(
         yield place.finding(
             "enum-value-added",
             f"{', '.join(map(show, added))} may now be chosen",
-            # A reader of outputs may not know the new value; 31.5 rules MINOR
-            # nevertheless.
+            # A reader of outputs may not know the new value, but the contract document,
+            # 31.5, rules MINOR.
             overall if judge.is_output else Bump.MINOR,
             ruling=Bump.MINOR,
             details={"values": added},
@@ -238,7 +241,7 @@ def _items(judge: Judge, place: Place) -> Iterator[Finding]:
 
 
 def _others(judge: Judge, place: Place, keywords: set[str]) -> Iterator[Finding]:
-    """Yield the differences in *keywords*, those that no other function compares."""
+    """Yield the differences in *keywords*, which no other function compares."""
     changed = sorted(word for word in keywords if _differs(place.old, place.new, word))
     for keyword in BRANCHES:
         if keyword in changed:
@@ -270,8 +273,8 @@ def _in_branches(judge: Judge, place: Place, keyword: str) -> list[Finding]:
 def _is_all(
     judge: Judge, place: Place, keyword: str, in_branches: list[Finding]
 ) -> bool:
-    """Return whether the findings in the branches of *keyword* are all that changed
-    about the union.
+    """Return whether the findings inside the branches of *keyword* explain the whole
+    change of the union.
     """
     # `oneOf` refuses values that two branches admit, which comparing single branches
     # does not show.
@@ -302,8 +305,8 @@ def _judged_together(judge: Judge, place: Place, changed: list[str]) -> Finding:
 def _changed_branches(
     old: list[Any], new: list[Any], *, in_order: bool
 ) -> list[tuple[Any, Any]]:
-    """Return the branches that changed, old and new, where it is plain which became
-    which.
+    """Return the changed branches as pairs, old and new; empty if the pairs are not
+    certain.
     """
     # Matching branches is quadratic, and a larger union is compared well enough as a
     # whole.
@@ -348,7 +351,7 @@ def _shown(node: dict[str, Any], keyword: str, absent: str) -> str:
 
 
 def _allowed(schema: Any) -> str:
-    """Return in words what *schema* allows; the other schema is a boolean."""
+    """Describe in words what *schema* allows; the other schema is a boolean."""
     if isinstance(schema, bool):
         return "any value" if schema else "no value"
     return "only what a schema describes"

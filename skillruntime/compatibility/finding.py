@@ -1,4 +1,4 @@
-"""One difference between two schemas: where it is, and what it asks of the version."""
+"""One difference between two schemas: its place, and the bump that it requires."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Bump(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference: at which place of the values, by which rule, and what each
-    reading asks for.
+    """One difference: its place in the values, the rule that found it, and the bump by
+    each reading.
 
     ``ruling`` is the rule of the contract document (31.5), if it has one. ``old`` and
     ``new`` are the schemas there.
@@ -43,19 +43,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of the values, and what the old and the new schema say there."""
+    """A place in the values, with the old and the new schema for it."""
 
     path: tuple[str, ...]
     old: Any
     new: Any
 
     def below(self, token: str, old: Any, new: Any) -> Place:
-        """Return the place *token* below this one, with its own schemas."""
+        """Return the place one step below this one, at *token*, with its own
+        schemas.
+        """
         return Place((*self.path, token), old, new)
 
     def at_member(self, token: str) -> Place:
-        """Return the place *token* below this one, with the schemas of this place: for
-        a member that only one of them declares.
+        """Return the place one step below this one, at *token*, with the schemas of
+        this place: for a member that only one schema declares.
         """
         return replace(self, path=(*self.path, token))
 
@@ -69,7 +71,7 @@ class Place:
         ruling: Bump | None = None,
         details: dict[str, Any] | None = None,
     ) -> Finding:
-        """Return a finding at this place. Set theory asks for *bump* too, unless
+        """Return a finding at this place. By set theory it requires *bump* too, unless
         *set_theory* is given.
         """
         return Finding(

@@ -1,4 +1,4 @@
-"""What a change of a schema asks of the version, by containment.
+"""Decide by containment which part of the version a schema change raises.
 
 On the input side callers give what the old schema admits, and the new one takes it; on
 the output side the new schema gives and the old one takes. A difference breaks where
@@ -28,7 +28,9 @@ class Judge:
     is_output: bool
 
     def bump(self, old: Any, new: Any) -> Bump:
-        """Return what the change from *old* to *new* asks for by set theory."""
+        """Return the bump that the change from *old* to *new* requires by set
+        theory.
+        """
         covers = self.containment.covers
         giver, taker = (new, old) if self.is_output else (old, new)
         # Containment one way and not the other is an addition; both ways, another way
@@ -40,7 +42,7 @@ class Judge:
         return Bump.PATCH
 
     def readings(self, old: Any, new: Any) -> tuple[Bump, Bump]:
-        """Return what the change asks for by the practical reading and by set
+        """Return the bumps that the change requires by the practical reading and by set
         theory.
         """
         reader = opened if self.is_output else closed

@@ -142,10 +142,12 @@ def _added_field(judge: Judge, place: Place, name: str) -> Finding:
         why = f"{name!r} is returned now"
         # The field is always there now, whatever its schema is.
         set_theory = max(set_theory, Bump.MINOR)
-        ruling = Bump.MAJOR  # 31.5: what the output requires changed
+        # Contract document, 31.5: the required fields of the output changed.
+        ruling = Bump.MAJOR
     else:
         why = f"{name!r} is returned now, sometimes"
-        ruling = Bump.MINOR  # 31.5: an optional field added
+        # Contract document, 31.5: an optional field was added.
+        ruling = Bump.MINOR
     return place.finding(
         "field-added",
         why,
@@ -194,7 +196,8 @@ def _newly_required(
         if _is_declared(place.new, name) and not _is_declared(place.old, name):
             continue
         if judge.is_output:
-            # 31.5: a change of what the output requires is MAJOR in either direction.
+            # Contract document, 31.5: a change of the output's required fields is MAJOR
+            # in either direction.
             why = f"{name!r} is always there now"
             bump, ruling = Bump.MINOR, Bump.MAJOR
         else:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
-from skillruntime.compatibility.sampling import samples
+from skillruntime.compatibility.sampling import sample_objects
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
 from skillruntime.contract.repairs.coercion import coerce
@@ -26,7 +26,7 @@ from skillruntime.contract.versions import Version, same_line
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillInputError
 
-__all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
+__all__ = ["Proof", "migration_diagnostics", "prove_migrations", "with_definitions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every migration was tried, and no value was found that breaks a
-        law.
-        """
+        """Whether every migration was tried and no value broke a law."""
         return not self.failures and not self.unproven
 
 
@@ -123,7 +121,7 @@ def _try_migration(
     """Try *migration* on values of its old schema; return how many were tried, and the
     failures.
     """
-    old_schema = _with_definitions(migration.accepts, contract)
+    old_schema = with_definitions(migration.accepts, contract)
     accepts = Schema(old_schema, where=f"migration to {migration.to}")
     try:
         sample_schema: Any = closed(normal_form(old_schema))
@@ -141,7 +139,7 @@ def _try_migration(
     tried = 0
     failures: dict[_Cause, dict[str, Any]] = {}
     # Known counterexamples first: they are small, and a generator would find them last.
-    for value in [*counterexamples, *islice(_values(sample_schema), examples)]:
+    for value in [*counterexamples, *islice(sample_objects(sample_schema), examples)]:
         # Closing the objects may leave values that the schema itself refuses, and
         # arguments are always an object.
         if not isinstance(value, dict) or not accepts.is_valid(value):
@@ -155,22 +153,9 @@ def _try_migration(
     return tried, [failures[cause] for cause in causes]
 
 
-def _values(schema: Any) -> Iterator[Any]:
-    """Yield a few objects that *schema* describes, and then the first of them with each
-    member replaced by each of its sample values.
-    """
-    whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
-    yield from whole
-    if not whole or not isinstance(schema, dict):
-        return
-    for name, part in schema.get("properties", {}).items():
-        for value in samples(part, 20):
-            yield {**whole[0], name: value}
-
-
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What inputs that fail alike have in common."""
+    """The common cause of inputs that fail in the same way."""
 
     is_beyond_bound: bool
     law: str
@@ -180,7 +165,9 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A broken law: *why*, for the author, and the cause, to tell it from others."""
+    """A broken law: *why* explains it to the author, and the cause distinguishes it
+    from others.
+    """
 
     cause: _Cause
     why: str
@@ -192,7 +179,7 @@ def _broken_law(
     following: list[Migration],
     value: dict[str, Any],
 ) -> _Broken | None:
-    """Return the law that *migration*, then the *following* ones, break on *value*."""
+    """Return the law that *migration* and the *following* ones break on *value*."""
     before = json.dumps(value, sort_keys=True)
     try:
         result = migration.apply(value)
@@ -272,10 +259,10 @@ def _shape(migration: Migration | None, contract: Contract) -> Schema | None:
         return contract.input
     if migration.accepts is None:
         return None
-    return Schema(_with_definitions(migration.accepts, contract))
+    return Schema(with_definitions(migration.accepts, contract))
 
 
-def _with_definitions(schema: Any, contract: Contract) -> Any:
+def with_definitions(schema: Any, contract: Contract) -> Any:
     """Return *schema* with the definitions of the contract's document around it."""
     if not isinstance(schema, dict):
         return schema

@@ -7,6 +7,7 @@ identifiers and definitions are dropped. A reference that leads back to itself i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "NotComparable",
     "are_equal",
     "closed",
+    "draft_of",
     "normal_form",
     "opened",
     "without_annotations",
@@ -78,16 +80,25 @@ _UNFOLLOWED = {
     "$dynamicAnchor",
     "$recursiveAnchor",
 }
-_UNKNOWN_TO_7 = {
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "dependentRequired",
-    "dependentSchemas",
-    "minContains",
-    "maxContains",
-    "prefixItems",
+_SINCE = {
+    "const": 6,
+    "contains": 6,
+    "propertyNames": 6,
+    "if": 7,
+    "then": 7,
+    "else": 7,
+    "unevaluatedProperties": 2019,
+    "unevaluatedItems": 2019,
+    "dependentRequired": 2019,
+    "dependentSchemas": 2019,
+    "minContains": 2019,
+    "maxContains": 2019,
+    "prefixItems": 2020,
 }
-"""The keywords of 2020-12 that draft 7 does not have: there they ask nothing."""
+"""The draft that added each keyword; in an older draft it has no effect."""
+
+_DRAFT = re.compile(r"draft-0(\d)/|draft/(\d{4})-")
+_NEWEST = 2020
 
 _LOOKING_TOO = frozenset(
     [
@@ -100,7 +111,7 @@ _LOOKING_TOO = frozenset(
         "$recursiveRef",
     ]
 )
-"""Keywords whose subschemas look at the same value."""
+"""Keywords whose subschemas apply to the same value."""
 _IN_PLACE = {*BRANCHES, "then", "else", "dependentSchemas"}
 _CLOSING = {"additionalProperties", "unevaluatedProperties"}
 _COUPLED = (
@@ -109,7 +120,7 @@ _COUPLED = (
     ({"minContains", "maxContains"}, {"contains"}),
     ({"then", "else"}, {"if"}),
 )
-"""Keywords that read others next to them, and which."""
+"""Keywords whose effect depends on other keywords next to them, with those keywords."""
 _DESCRIPTIONS = frozenset({"description", "title", "default", "examples", "deprecated"})
 
 
@@ -118,7 +129,7 @@ class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison
 
 
 def normal_form(document: Mapping[str, Any] | bool) -> Any:
-    """Return *document*, of draft 2020-12 or 7, without references and in the words of
+    """Return *document*, of any draft from 4 on, without references and in the words of
     2020-12.
 
     >>> definitions = {"A": {"items": [{"type": "string"}]}}
@@ -129,11 +140,13 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
         NotComparable: it cannot be brought into this form.
     """
     reading = _NormalForm(document)
+    if reading.draft < 4:
+        raise NotComparable(f"the schema is of draft {reading.draft}")
     found = reading.of(document, (), top=True)
     if not reading.is_recursive or not isinstance(document, dict):
         return found
-    if reading.is_7:
-        raise NotComparable("the schema refers to itself, in draft 7")
+    if reading.draft < _NEWEST:
+        raise NotComparable("the schema refers to itself, in an older draft")
     for keyword in ("$defs", "definitions"):
         if keyword in document:
             found[keyword] = document[keyword]
@@ -143,15 +156,16 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
 class _NormalForm:
     def __init__(self, document: Mapping[str, Any] | bool) -> None:
         self.document = document
-        self.is_7 = isinstance(document, dict) and "draft-07" in str(
-            document.get("$schema", "")
-        )
-        self.unknown = _UNKNOWN_TO_7 if self.is_7 else set()
+        self.draft = draft_of(document)
+        # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply
+        # too.
+        self.hides_siblings = self.draft <= 7
+        self.unknown = {word for word, since in _SINCE.items() if since > self.draft}
         self.left = MAX_NODES
         self.is_recursive = False
 
     def of(self, node: Any, followed: tuple[str, ...], *, top: bool = False) -> Any:
-        """Return *node*, which the references *followed* lead to, in normal form."""
+        """Return *node* in normal form; the references *followed* led to it."""
         self.left -= 1
         # References that multiply would make the normal form exponentially larger than
         # the document.
@@ -170,11 +184,9 @@ class _NormalForm:
             # The reference is kept: jsonschema-rs follows it among the definitions,
             # which are then kept too.
             self.is_recursive = True
-            return {"$ref": reference} if self.is_7 else {**found, "$ref": reference}
+            return {**found, "$ref": reference}
         target = self._target(reference, followed)
-        # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply
-        # too.
-        if self.is_7 or not found:
+        if self.hides_siblings or not found:
             return target
         if isinstance(target, dict) and _can_be_merged(found, target):
             merged = {**target, **found}
@@ -213,7 +225,7 @@ class _NormalForm:
                 value = int(value)
             found[keyword] = value
         self._rewrite_older(node, found, followed)
-        # What a reference leads to is next to these keywords, and not known yet.
+        # The target of a reference stands next to these keywords, and is not known yet.
         if "$ref" not in node:
             _write_unevaluated_plainly(found)
             _unwrap(found)
@@ -222,13 +234,15 @@ class _NormalForm:
     def _rewrite_older(
         self, node: dict[str, Any], found: dict[str, Any], followed: tuple[str, ...]
     ) -> None:
-        """Add to *found* what *node* says in keywords that 2019-09 and 2020-12
+        """Add to *found* the meaning of *node*'s keywords that 2019-09 and 2020-12
         replaced.
         """
         # 2020-12 renamed: array-form `items` is `prefixItems`, and `additionalItems` is
         # `items`.
         if isinstance(node.get("items"), list) and "additionalItems" in node:
             found["items"] = self.of(node["additionalItems"], followed)
+        if self.draft == 4:
+            _write_exclusive_bounds(found)
         # 2019-09 split `dependencies` into these two.
         for name, needed in node.get("dependencies", {}).items():
             if isinstance(needed, list):
@@ -241,6 +255,29 @@ class _NormalForm:
                     f"'dependencies' and {keyword!r} both name {name!r}"
                 )
             found[keyword] = {**known, name: value}
+
+
+def draft_of(document: Mapping[str, Any] | bool) -> int:
+    """Return the draft of *document*: 3, 4, 6, 7, 2019 or 2020."""
+    if not isinstance(document, Mapping):
+        return _NEWEST
+    match = _DRAFT.search(str(document.get("$schema", "")))
+    if match is None:
+        return _NEWEST
+    return int(match[1] or match[2])
+
+
+def _write_exclusive_bounds(found: dict[str, Any]) -> None:
+    """Write the bounds of draft 4, whose ``exclusiveMinimum`` is a boolean beside
+    ``minimum``, as draft 6 writes them.
+    """
+    for exclusive, bound in (
+        ("exclusiveMinimum", "minimum"),
+        ("exclusiveMaximum", "maximum"),
+    ):
+        is_exclusive = found.pop(exclusive, False)
+        if is_exclusive is True and bound in found:
+            found[exclusive] = found.pop(bound)
 
 
 def _can_be_merged(found: dict[str, Any], target: dict[str, Any]) -> bool:
@@ -298,8 +335,8 @@ def _unwrap(found: dict[str, Any]) -> None:
 
 
 def closed(node: Any, *, inside: bool = False) -> Any:
-    """Return the normal form *node* with objects closed that declare members and do not
-    say what else they take.
+    """Return the normal form *node* in which each object that declares members, and
+    says nothing about others, is closed.
 
     An explicit ``additionalProperties: true`` is taken literally: such an object
     accepts other members.
@@ -371,7 +408,7 @@ def without_annotations(node: Any) -> Any:
 
 
 def _parts_in_place(node: dict[str, Any]) -> list[Any]:
-    """Return the subschemas of *node* that look at the members of the same value."""
+    """Return the subschemas of *node* that apply to members of the same value."""
     parts = [child for keyword in BRANCHES for child in node.get(keyword, ())]
     return parts + [node[keyword] for keyword in ("then", "else") if keyword in node]
 
@@ -383,7 +420,7 @@ def _declares_members(node: Any) -> bool:
 
 
 def _says_what_else(node: Any) -> bool:
-    """Return whether *node* or a part of it says what it does with other members."""
+    """Return whether *node* or a part of it has a rule for undeclared members."""
     if not isinstance(node, dict):
         return False
     if "$ref" in node or not _CLOSING.isdisjoint(node):

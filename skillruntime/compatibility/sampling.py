@@ -1,5 +1,5 @@
-"""Values that a JSON Schema admits, a few and small: candidates for a counterexample,
-which the caller verifies.
+"""Generate a few small values that a JSON Schema is likely to admit: candidates for a
+counterexample, which the caller verifies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.contract.migration.value_conversions import exact_number
 
-__all__ = ["samples"]
+__all__ = ["sample_objects", "samples"]
 
 _FORMATS = {
     "date": "2024-11-20",
@@ -109,6 +109,19 @@ def samples(schema: Any, limit: int = 12) -> list[Any]:
     return found
 
 
+def sample_objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield a few objects that *schema* describes, and then the first of them with each
+    member replaced by each of its sample values.
+    """
+    whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
+    yield from whole
+    if not whole or not isinstance(schema, dict):
+        return
+    for name, part in schema.get("properties", {}).items():
+        for value in samples(part, 20):
+            yield {**whole[0], name: value}
+
+
 def _values(schema: Any, depth: int) -> Iterator[Any]:
     if schema is False or depth > _DEPTH:
         return
@@ -170,7 +183,7 @@ def _guessed_types(schema: dict[str, Any]) -> list[str]:
 
 
 def _merged(left: Any, right: Any) -> Any:
-    """Return one schema for both, as near as a sample needs."""
+    """Merge two schemas into one, as exactly as sampling needs."""
     if left is False or right is False:
         return False
     if not isinstance(left, dict) or not isinstance(right, dict):
@@ -185,7 +198,7 @@ def _merged(left: Any, right: Any) -> Any:
 
 
 def _both(keyword: str, mine: Any, value: Any) -> Any:
-    """Return one value of *keyword* for two schemas where it is *mine* and *value*."""
+    """Merge two values of *keyword*, *mine* and *value*, into one."""
     if keyword in ("required", "allOf"):
         return [*mine, *(item for item in value if item not in mine)]
     if keyword in ("properties", "patternProperties"):
@@ -309,7 +322,7 @@ def _one_value(schema: Any, depth: int) -> Any:
 
 
 def _several(items: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
-    """Return *number* items, or fewer where each must be unique and no more are
+    """Return *number* items, or fewer if the items must be unique and no more are
     known.
     """
     if schema.get("uniqueItems"):
@@ -353,7 +366,9 @@ def _names(schema: dict[str, Any]) -> list[str]:
     names = schema.get("propertyNames", True)
     if not isinstance(names, dict) or not names:
         return []
-    return samples({"type": "string", **names}, 6)
+    found = samples({"type": "string", **names}, 6)
+    # An enum may list members that are not strings.
+    return [name for name in found if isinstance(name, str)]
 
 
 def _smallest_object(
@@ -439,8 +454,8 @@ def _written(tree: Any, more: int) -> Iterator[str]:
 
 
 def _one_of(members: Any, more: int) -> str:
-    """Return a character of the class *members*, or one that is not of it if it is
-    negated.
+    """Return a character of the class *members*; if the class is negated, one outside
+    it.
     """
     options: list[str] = []
     negated = False

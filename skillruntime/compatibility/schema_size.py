@@ -1,5 +1,5 @@
-"""How much work the engine may have to decide containment between schemas, estimated
-from their shape. Pure.
+"""Estimate from the shape of schemas how much work the engine needs to decide
+containment between them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DESCRIBING = {
     "$comment",
 }
 
-_OF_A_QUESTION = 15_000  # what the smallest schemas cost
+_OF_A_QUESTION = 15_000  # the cost of the smallest schemas
 _OF_A_DEPENDENCY = 4
 _MOST_REFERENCES = 300
 """The engine descends once for each, and 1,000 overflow the stack of a thread."""
@@ -61,16 +61,16 @@ _TOO_MANY = 10**12
 
 @dataclass(slots=True)
 class Budget:
-    """Counted steps that are left: a limit that ends the same way on every machine,
-    which a clock does not.
+    """The remaining steps: unlike a clock, this limit ends the same way on every
+    machine.
     """
 
     left: int
     is_exceeded: bool = False
 
     def take(self, steps: int) -> bool:
-        """Return whether *steps* are left, and take them; a question that costs too
-        much leaves the rest for smaller ones.
+        """Take *steps* from the budget and return True; if they are not left, take
+        none, so that a cheaper question may still use the rest.
         """
         if steps > self.left:
             self.is_exceeded = True

@@ -1,4 +1,5 @@
-"""What a call must look like: schemas, coercion, versions, the response envelope.
+"""Define what a call must look like: schemas, coercion, versions, the response
+envelope.
 
 The public names are listed in `__init__.pyi`.
 """

@@ -1,13 +1,13 @@
-"""Which texts of accepted arguments come from a text that the caller sent. Pure.
+"""Find the texts in accepted arguments that come from the caller. Pure.
 
-What a call names may be done for the caller: a host copies a file for a script that it
-does not trust. What the author of a contract supplies is not the caller's, although it
-is among the arguments.
+A host may act on a text because the caller sent it: it copies a named file for a script
+that it does not trust. A text that the contract's author supplies is not the caller's,
+although it is among the arguments.
 
-Law: a text counts if the call has it, perhaps in another form (syntax, a container in a
-text, quotes, a part that a migration split off), and the contract supplied it neither
-as a default, a member of an ``enum``, a ``const``, the name of a parameter (which an
-alias leads to), nor as a constant of a migration.
+Law: a text counts if the call contains it, perhaps in another form (syntax, a container
+in a text, quotes, a part that a migration split off), and the contract did not supply
+it as a default, a member of an ``enum``, a ``const``, the name of a parameter (also one
+reached by an alias) or a constant of a migration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _OF_NAMES = frozenset({ALIAS, KEY_NAME})
 
 
 class TextPlace(NamedTuple):
-    """Where a text is in the arguments; with *is_key* it is the last part of *path*."""
+    """The place of a text in the arguments; if *is_key*, the text is the last part of
+    *path*.
+    """
 
     path: Path
     is_key: bool = False
@@ -52,7 +54,7 @@ def caller_texts(contract: Contract, accepted: Accepted) -> frozenset[TextPlace]
     supplied: set[str] = set()
     for repair in accepted.repairs:
         if repair.rule in _OF_NAMES:
-            continue  # the name that it gives is a parameter's, and no value
+            continue  # this repair supplies a parameter's name, not a value
         texts = {text for _, text in texts_in(repair.after)}
         if repair.keeps_text:
             sent |= texts
@@ -63,7 +65,7 @@ def caller_texts(contract: Contract, accepted: Accepted) -> frozenset[TextPlace]
         for migration in contract.migrations:
             supplied |= {text for _, text in texts_in(migration.constants)}
     found = set()
-    # Before the defaults were filled in: none of those is the caller's.
+    # Search the arguments without the filled-in defaults, which are not the caller's.
     for place, text in texts_in(accepted.given):
         is_sent = text in sent or (is_migrated and _is_part_of(text, sent))
         if not is_sent or text in supplied:
@@ -79,7 +81,7 @@ def texts_in(value: Any, path: Path = ()) -> Iterator[tuple[TextPlace, str]]:
     >>> [text for place, text in texts_in({"a": ["b", 1]})]
     ['a', 'b']
     """
-    # Not by recursion: what fits may be nested deeply.
+    # No recursion, because accepted arguments may be nested deeply.
     pending: list[tuple[Path, Any]] = [(path, value)]
     while pending:
         at, part = pending.pop()
@@ -99,8 +101,8 @@ def _is_part_of(text: str, sent: set[str]) -> bool:
 
 
 def _is_of_contract(references: References, place: TextPlace, text: str) -> bool:
-    """Return whether the schema itself has *text* at *place*: the caller had to send
-    it, or chose from what the author wrote.
+    """Return whether the schema itself contains *text* at *place*, so that the caller
+    had to send it or chose it from the author's values.
     """
     if place.is_key:
         around = subschemas(references, ValuePath(place.path[:-1]))

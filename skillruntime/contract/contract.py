@@ -1,19 +1,18 @@
-"""What a skill accepts and promises at one version: ``accept`` arguments, ``check``
-output.
+"""Enforce one version of a skill's contract: ``accept`` arguments, ``check`` output.
 
-The path of the arguments is fixed: raw text -> one JSON object -> which version was it
-written for -> coerced to that version's shape -> migrated, along the chain -> coerced
-to the current shape -> declared defaults. The steps share the knowledge of whose shape
-is in force, so they are not separable.
+The arguments pass these steps in a fixed order: raw text -> one JSON object -> the
+version it was written for -> coerced to that version's shape -> migrated, along the
+chain -> coerced to the current shape -> declared defaults. The steps cannot be
+separated, because each must know which version's shape is in force.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skillruntime.contract.document.aliases import (
     alias_faults,
@@ -21,6 +20,7 @@ from skillruntime.contract.document.aliases import (
     with_own_names,
 )
 from skillruntime.contract.document.defaults import Defaults
+from skillruntime.contract.document.deprecation import Deprecation
 from skillruntime.contract.document.form import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.migration.readings import Reading, Shapes, read_as_version
 from skillruntime.contract.reading.arguments import (
@@ -35,6 +35,7 @@ from skillruntime.contract.reading.envelopes import (
     ENVELOPE_KEYS,
     calls_in,
     check_tool,
+    looks_like_call,
     opened,
 )
 from skillruntime.contract.reading.parameters import (
@@ -45,6 +46,7 @@ from skillruntime.contract.reading.parameters import (
 from skillruntime.contract.repair_rules import (
     EMPTY_OBJECT,
     EMPTY_TEXT,
+    STRAY_BRACKET,
     SWALLOWED_PARAMETER,
     UNCLOSED_OBJECT,
     WRAPPER_OBJECT,
@@ -54,11 +56,28 @@ from skillruntime.contract.repairs.policy import Policy, policy_named
 from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.response import to_plain
 from skillruntime.contract.schemas.explanation import explain
-from skillruntime.contract.schemas.plain_json import find_fault, is_plain_json
+from skillruntime.contract.schemas.misspelt_keys import (
+    KnownKeys,
+    are_declared,
+    misspelt_keys,
+)
+from skillruntime.contract.schemas.names import fold_loosely
+from skillruntime.contract.schemas.plain_json import (
+    ANY_LEVELS,
+    Plainness,
+    find_fault,
+    is_plain_json,
+    plainness,
+)
 from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, format_pointer
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.contract.schemas.schema import Schema
-from skillruntime.contract.schemas.subschemas import declared_properties, secret_texts
+from skillruntime.contract.schemas.subschemas import (
+    declared_properties,
+    required_properties,
+    secret_texts,
+    takes_undeclared_keys,
+)
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputError
 
 if TYPE_CHECKING:
@@ -74,8 +93,8 @@ class Accepted:
     """Accepted arguments, with the repairs, the version they were written for, and
     warnings.
 
-    ``sent`` is what was sent, read as JSON, and ``given`` the arguments before the
-    defaults were filled in: `caller_texts` compares them.
+    ``sent`` are the sent arguments, read as JSON; ``given`` are the arguments before
+    the defaults were filled in. `caller_texts` compares the two.
     """
 
     arguments: dict[str, Any]
@@ -86,9 +105,8 @@ class Accepted:
     given: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What `Contract.accept` was called with."""
+class _Request(NamedTuple):
+    """The arguments of a call of `Contract.accept`."""
 
     raw: Any
     version: str | None
@@ -125,10 +143,13 @@ class Contract:
         "_document",
         "_guide",
         "_is_prepared",
+        "_keys",
         "_names",
+        "_required",
         "_shapes",
         "_tool",
         "annotations",
+        "deprecation",
         "description",
         "formats",
         "input",
@@ -156,8 +177,8 @@ class Contract:
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
         schema_of = partial(Schema, assert_formats=formats == "assert")
         self._read(document, name, schema_of, formats)
-        # Migrations and aliases may not fit the schema; without them, the first call is
-        # soon enough.
+        # Migrations and aliases may not fit the schema, so check them now; other
+        # contracts are prepared at the first call.
         if self.migrations or self._aliases:
             self._prepare()
 
@@ -170,14 +191,16 @@ class Contract:
     ) -> None:
         self._document = document
         self.formats = formats
-        self.name = name or str(document.get("name") or document.get("title") or "")
+        self.name: str = name or str(
+            document.get("name") or document.get("title") or ""
+        )
         self._tool = str(name or document.get("name") or "")
-        # The command line gives a contract.json this name, which is not a tool's.
+        # The command line gives this name to a contract.json; it is not a tool's name.
         if self._tool == "contract":
             self._tool = ""
-        self.description = str(document.get("description") or "")
+        self.description: str = str(document.get("description") or "")
         self.version: str | None = document.get("version")
-        self.input = self._schema(
+        self.input: Schema = self._schema(
             document.get("input", {"type": "object"}), "input", schema_of
         )
         self.output: Schema | None = None
@@ -186,9 +209,10 @@ class Contract:
         self.requires: Mapping[str, Any] = document.get("requires", {})
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
-        self.policy = policy_named(document.get("policy", "safe"))
+        self.policy: Policy = policy_named(document.get("policy", "safe"))
         self._aliases = names_by_alias(document)
         self._is_prepared = False
+        self.deprecation: Deprecation | None = Deprecation.of(document)
         self._deprecated = frozenset(
             name
             for name, declared in properties_of(self.input.document).items()
@@ -199,10 +223,13 @@ class Contract:
             self.migrations = _linked(_read_migrations(document), self.version)
 
     def _prepare(self) -> None:
-        """Read the defaults and the shapes of older versions, for which the schemas are
-        compiled.
+        """Compile the schemas, and read from them the defaults and the shapes of older
+        versions.
         """
-        self._defaults = Defaults.of(self.input)
+        self._defaults = Defaults.of(self.input) or None
+        self._keys: KnownKeys | None = None
+        if takes_undeclared_keys(self.input.references):
+            self._keys = KnownKeys(self.input.references)
         self._guide: Schema | None = None
         if self.formats == "annotate" and self.input.may_hold_formats:
             self._guide = self._schema(
@@ -215,17 +242,17 @@ class Contract:
     def from_dict(
         cls, document: Any, *, name: str = "", formats: Formats = "assert"
     ) -> Contract:
-        """Return the contract of *document*, under *name* or else its own ``name`` or
-        ``title``.
+        """Return the contract of *document*, named *name*, or by default its own
+        ``name`` or ``title``.
 
-        *formats* says what ``format`` in a schema means: ``"assert"`` refuses a value
-        that does not have the format, as the contract document does; ``"annotate"``
-        refuses nothing, as JSON Schema itself, and still guides repairs. The second is
-        for the schemas of others, whose authors may have meant either.
+        *formats* says what ``format`` in a schema means. ``"assert"`` refuses a value
+        without the format, as the contract document does. ``"annotate"`` only guides
+        repairs and refuses no value, as in JSON Schema itself; use it for foreign
+        schemas, whose authors may have meant either.
 
         Raises:
-            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all its
-                faults.
+            InvalidSkillError: *document* is not a contract; ``details["faults"]`` lists
+                all its faults.
         """
         if not isinstance(document, dict):
             raise InvalidSkillError(
@@ -241,8 +268,8 @@ class Contract:
         name: str = "",
         formats: Formats = "annotate",
     ) -> Contract:
-        """Return the contract whose arguments are those that *schema* takes, and which
-        has nothing else.
+        """Return a contract that consists only of *schema*, the schema of its
+        arguments.
 
         *schema* is a JSON Schema, or a class with fields (a pydantic model, dataclass
         or TypedDict).
@@ -252,11 +279,11 @@ class Contract:
         {'limit': 5}
 
         Raises:
-            InvalidSkillError: it is not a JSON Schema, or a field's annotation has
-                none.
+            InvalidSkillError: *schema* is not a JSON Schema, or a field's annotation
+                has no schema.
         """
         if isinstance(schema, type):
-            # It needs pydantic.
+            # Imported here, because it needs pydantic.
             from skillruntime.contract.document.function_contract import (
                 document_of_model,
             )
@@ -268,11 +295,11 @@ class Contract:
     def from_known_dict(
         cls, document: Mapping[str, Any], *, name: str = ""
     ) -> Contract:
-        """Return the contract of a *document* that `from_dict` took before, perhaps in
-        an earlier process.
+        """Return the contract of a *document* that `from_dict` accepted before, perhaps
+        in an earlier process.
 
-        It is compiled when it is first used: a conversation calls a few of a thousand
-        tools.
+        The contract is compiled at its first use: a conversation calls only a few of a
+        thousand tools.
         """
         contract = cls.__new__(cls)
         contract._read(document, name, Schema.known)
@@ -282,8 +309,8 @@ class Contract:
     def from_function(
         cls, function: Callable[..., Any], *, name: str = "", version: str | None = None
     ) -> Contract:
-        """Return the contract of calling *function* with keyword arguments: from its
-        signature and its docstring.
+        """Return the contract of calling *function* with keyword arguments, read from
+        its signature and docstring.
 
         >>> def greet(name: str, times: int = 1) -> str: ...
         >>> contract = Contract.from_function(greet)
@@ -291,9 +318,9 @@ class Contract:
         {'name': 'Ada', 'times': 2}
 
         Raises:
-            InvalidSkillError: its annotations make no usable schema.
+            InvalidSkillError: the annotations do not make a usable schema.
         """
-        # Its imports are slow.
+        # Imported here, because its own imports are slow.
         from skillruntime.contract.document.function_contract import (
             document_of_function,
         )
@@ -302,11 +329,13 @@ class Contract:
 
     @property
     def is_derived(self) -> bool:
-        """Whether it was read from a script, and not written by the skill's author."""
+        """Whether the contract was derived from a script, not written by the skill's
+        author.
+        """
         return "derived" in self._document
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document, as it was written."""
+        """Return a copy of the document as it was written."""
         return copy.deepcopy(dict(self._document))
 
     def __repr__(self) -> str:
@@ -314,7 +343,7 @@ class Contract:
         return f"<Contract {self.name!r} {self.version or ''}: {parameters or '-'}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contract:
-        return self  # it never changes
+        return self  # a contract never changes
 
     def __reduce__(self) -> tuple[Any, ...]:
         if len(self.migrations) > len(self._document.get("migrations", ())):
@@ -328,8 +357,8 @@ class Contract:
         return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
-        """Return a contract that also takes the arguments that *migration* covers: the
-        host's own function, say.
+        """Return a contract that also accepts the arguments covered by *migration*, for
+        example by a function of the host.
 
         >>> from skillruntime.contract import Migration
         >>> old = Migration.from_function(
@@ -343,7 +372,7 @@ class Contract:
         """
         if not self._is_prepared:
             self._prepare()
-        # Schemas and defaults are shared: compiling them is what costs.
+        # Share the schemas and defaults, because compiling them is expensive.
         extended = Contract.__new__(Contract)
         for slot in self.__slots__:
             setattr(extended, slot, getattr(self, slot))
@@ -363,18 +392,18 @@ class Contract:
         """Return the arguments of *raw*, repaired to fit this contract, and the
         repairs.
 
-        *raw* is a mapping, or the text that a model wrote. *version* is the one it was
-        written for, where that is known. *policy* is ``"strict"``, ``"safe"``,
-        ``"lenient"`` or a ``Policy``; by default the contract's own, which is safe.
-        *finish_reason* is the provider's word for why the model stopped: a missing last
-        brace is added only where it says that the model stopped by itself. A mapping
-        that fits is returned untouched: the same object, unless a default was filled
-        in. A value that is not JSON (NaN, a set, a cycle, a number of thousands of
-        digits) is refused; half of a surrogate pair is looked for in a text, not in a
-        mapping.
+        *raw* is a mapping, or the text that a model wrote. *version* is the contract's
+        version that *raw* was written for, if it is known. *policy* is ``"strict"``,
+        ``"safe"``, ``"lenient"`` or a ``Policy``; the default is the contract's own
+        policy, which is safe unless it declares another. *finish_reason* is the
+        provider's word for why the model stopped: a missing last brace is added only if
+        this says that the model stopped by itself. A mapping that fits is returned
+        untouched: the same object, unless a default was filled in. A value that is not
+        JSON is refused: NaN, a set, a cycle, half of a surrogate pair, a number of
+        thousands of digits.
 
         Raises:
-            SkillInputError: it does not fit; ``skill_errors`` has one error per
+            SkillInputError: *raw* does not fit; ``skill_errors`` has one error per
                 offending parameter.
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
@@ -384,53 +413,35 @@ class Contract:
         if policy is None:
             policy = self.policy
         else:
-            # An unknown name is an error of the caller, whatever the arguments are.
+            # An unknown policy name is the caller's error, whatever the arguments are.
             policy = policy_named(policy)
-        parsed: Parsed | None = None
+        request = _Request(raw, version, policy, finish_reason, fill_defaults)
         try:
-            # The way of every valid call: no copy, no coercion, one question to the
-            # engine.
-            may_be_whole = finish_reason is None or str(finish_reason) in FINISHED
-            if version is None and may_be_whole:
-                arguments = raw
-                is_text = isinstance(raw, str)
-                if is_text:
-                    parsed = self._parse(raw, finish_reason, literals=False)
-                    arguments = parsed.value
-                may_fit = type(arguments) is dict
-                if parsed is not None and parsed.rules:
-                    may_fit = False
-                if may_fit and self._aliases:
-                    may_fit = self._aliases.keys().isdisjoint(arguments)
-                if may_fit and self._fits(arguments):
-                    if not self._may_hold_more(arguments, is_text=is_text):
-                        return self._accepted(arguments, (), None, fill_defaults)
-            # Strict JSON that does not fit is parsed again, for its numbers as they
-            # were written.
-            if parsed is not None and not parsed.rules:
-                parsed = None
-            request = _Request(raw, version, policy, finish_reason, fill_defaults)
+            parsed, accepted = self._accept_quickly(request)
+            if accepted is not None:
+                return accepted
             return self._accept_slowly(request, parsed)
-        # A step that walks the value by recursion, close to the end of the host's own
-        # stack; or the engine, which compares items (`uniqueItems`) of at most 255
-        # levels (jsonschema-rs 0.60.3).
+        # Raised by a recursive step near the end of the host's own stack, or by the
+        # engine, which compares items (`uniqueItems`) of at most 255 levels
+        # (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise
-        # Outside the handler: the error would carry the other one as its context.
+        # Raised outside the handler, where the caught error would become its context.
         raise too_deep()
 
     def check(self, output: Any) -> None:
         """Check that *output* fits the contract.
 
         Raises:
-            SkillOutputError: it does not; ``details["violations"]`` says where.
+            SkillOutputError: *output* does not fit; ``details["violations"]`` says
+                where.
         """
         if self.output is None:
             fault = find_fault(output)
             if fault:
-                # Without a schema a set or a date inside a result is written as JSON
-                # has it; NaN cannot be.
+                # Without a schema, a set or a date inside a result is converted to
+                # JSON; NaN cannot be converted.
                 fault = find_fault(to_plain(output))
         else:
             fault = find_fault(output, self.output.levels)
@@ -441,11 +452,10 @@ class Contract:
         try:
             fits = self.output.is_valid(output)
         except (RecursionError, ValueError) as error:
-            if not _is_of_depth(error):
-                raise
-            raise SkillOutputError(
-                "The output of the skill is nested too deep to be checked"
-            ) from None
+            reason = f"is not JSON: {error}"
+            if _is_of_depth(error):
+                reason = "is nested too deep to be checked"
+            raise SkillOutputError(f"The output of the skill {reason}") from None
         if not fits:
             errors = explain(self.output.violations(output), self.output)
             messages = "; ".join(error.message for error in errors[:3])
@@ -460,7 +470,7 @@ class Contract:
     def _schema(
         self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema
     ) -> Schema:
-        """Return *schema* with the document's own definitions and dialect around it."""
+        """Compile *schema* with the definitions and the dialect of the document."""
         if isinstance(schema, dict):
             schema = self._with_definitions(schema)
         return schema_of(schema, where=f"{self.name or 'contract'}: {where}")
@@ -497,6 +507,9 @@ class Contract:
         )
         declared = declared_properties(self.input.references, [WHOLE_SCHEMA]).keys()
         self._names = reserved | declared | self._aliases.keys()
+        self._required = required_properties(
+            self.input.references, [WHOLE_SCHEMA], choices=False
+        )
         if not self._aliases:
             return
         faults = alias_faults(self._document, declared, reserved)
@@ -506,18 +519,74 @@ class Contract:
             )
 
     def _shape(self, migration: Migration) -> Schema | None:
-        """Compile the schema of the arguments that *migration* starts from, where it is
-        known.
+        """Compile the schema of the arguments that *migration* starts from; ``None`` if
+        it is not declared.
         """
         if migration.accepts is None:
             return None
         return self._schema(migration.accepts, f"migration to {migration.to}")
 
+    def _accept_quickly(
+        self, request: _Request
+    ) -> tuple[Parsed | None, Accepted | None]:
+        """Accept arguments that fit unchanged. Return the accepted arguments; otherwise
+        return the parsed input, unless it must be parsed again.
+
+        Every valid call takes this path: no copy, no coercion, one question to the
+        engine.
+        """
+        raw, finish_reason = request.raw, request.finish_reason
+        may_be_whole = finish_reason is None or str(finish_reason) in FINISHED
+        if request.version is not None or not may_be_whole:
+            return None, None
+        levels = self.input.levels
+        if type(raw) is dict:
+            plain = plainness(raw, levels)
+            accepted = self._accept_as_sent(raw, plain, request)
+            if accepted is not None:
+                return None, accepted
+            return Parsed(raw, plain=plain), None
+        if not isinstance(raw, str):
+            return None, None
+        parsed = self._parse(raw, finish_reason, literals=False)
+        if parsed.rules:
+            return parsed, None
+        # Strict JSON that does not fit is parsed again, which keeps its numbers as they
+        # were written.
+        if type(parsed.value) is not dict:
+            return None, None
+        known = parsed.plain
+        if known is None or levels < ANY_LEVELS:
+            known = plainness(parsed.value, levels)
+        return None, self._accept_as_sent(parsed.value, known, request)
+
+    def _accept_as_sent(
+        self, arguments: dict[str, Any], plain: Plainness, request: _Request
+    ) -> Accepted | None:
+        """Accept *arguments* if they fit unchanged; return ``None`` if they do not fit,
+        or may contain a call or swallowed parameters.
+        """
+        if plain is Plainness.NOT_JSON or plain is Plainness.WITH_DECIMALS:
+            return None
+        if self._aliases and not self._aliases.keys().isdisjoint(arguments):
+            return None
+        if not self._engine_takes(arguments):
+            return None
+        if self._may_hold_more(arguments, is_text=isinstance(request.raw, str)):
+            return None
+        repairs: tuple[Repair, ...] = ()
+        if plain is Plainness.WITH_WHOLE_FLOATS:
+            arguments, repairs = with_whole_numbers(arguments, self.input)
+        return self._accepted(arguments, repairs, None, request.fill_defaults)
+
     def _fits(self, arguments: dict[str, Any]) -> bool:
-        """Return whether *arguments* fit as they are."""
+        """Return whether *arguments* are JSON and fit unchanged."""
         # An engine may raise on a value that is not JSON.
         if not is_plain_json(arguments, self.input.levels):
             return False
+        return self._engine_takes(arguments)
+
+    def _engine_takes(self, arguments: dict[str, Any]) -> bool:
         schema = self._guide or self.input
         try:
             return schema.is_valid(arguments)
@@ -532,8 +601,27 @@ class Contract:
         fill_defaults: bool,
         sent: Any = None,
     ) -> Accepted:
-        arguments, whole = with_whole_numbers(arguments, self.input)
-        repairs += whole
+        """Return the fitting *arguments* with defaults and warnings."""
+        warnings = self._warnings(arguments, repairs, migrated_from)
+        given = arguments
+        without_default: list[tuple[str, str]] = []
+        if fill_defaults and self._defaults is not None:
+            arguments = self._defaults.filled(arguments, without_default)
+        keys = self._keys
+        has_others = keys is not None and not are_declared(given, keys)
+        if has_others or without_default:
+            warnings += _warnings_of_keys(given, self.input, without_default)
+        if sent is None:
+            sent = given
+        return Accepted(arguments, repairs, migrated_from, tuple(warnings), sent, given)
+
+    def _warnings(
+        self,
+        arguments: dict[str, Any],
+        repairs: tuple[Repair, ...],
+        migrated_from: str | None,
+    ) -> list[str]:
+        """Return the warnings on *arguments*, except those on their undeclared keys."""
         warnings: list[str] = []
         for repair in repairs:
             if repair.rule == SWALLOWED_PARAMETER:
@@ -541,26 +629,17 @@ class Contract:
                     f"the parameter {repair.path[1:]!r} held other parameters, which "
                     "are passed on as such"
                 )
+        deprecation = self.deprecation
+        if deprecation and migrated_from and deprecation.covers(migrated_from):
+            warnings.append(deprecation.warning(migrated_from))
         if not ENVELOPE_KEYS.isdisjoint(arguments):
-            undeclared = arguments.keys() - self._names
-            if not ENVELOPE_KEYS.isdisjoint(undeclared):
-                for call in calls_in(arguments)[:1]:
+            for call in calls_in(arguments)[:1]:
+                if looks_like_call(call, self._tool, self._names):
                     warnings.append(f"the arguments look like a call of {call.name!r}")
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             for name in sorted(self._deprecated & arguments.keys()):
                 warnings.append(f"the parameter {name!r} is deprecated")
-        given = arguments
-        if fill_defaults and self._defaults:
-            misspelt: list[tuple[str, str]] = []
-            arguments = self._defaults.filled(arguments, misspelt)
-            for key, name in misspelt:
-                warnings.append(
-                    f"{key!r} is not declared; if {name!r} was meant, send it under "
-                    "that name (its default is not used)"
-                )
-        if sent is None:
-            sent = given
-        return Accepted(arguments, repairs, migrated_from, tuple(warnings), sent, given)
+        return warnings
 
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
@@ -570,12 +649,13 @@ class Contract:
             literals=literals,
             quoting=quoting,
             names=self._names,
+            required=self._required,
             tool=self._tool,
         )
 
     def _may_hold_more(self, arguments: dict[str, Any], *, is_text: bool) -> bool:
-        """Return whether *arguments*, which fit, may be more than they seem: a call in
-        a text, or swallowed parameters.
+        """Return whether the fitting *arguments* may contain more: a whole call, or
+        swallowed parameters.
         """
         if is_text:
             if not ENVELOPE_KEYS.isdisjoint(arguments):
@@ -588,6 +668,10 @@ class Contract:
         """Accept arguments that need a repair, a migration, or an explanation."""
         if parsed is None:
             parsed = self._parse_anything(request.raw, request.finish_reason)
+        if parsed.plain is None:
+            parsed = parsed._replace(
+                plain=plainness((parsed.value,), self.input.levels)
+            )
         self._check_parsed(parsed, request.policy)
         is_text = isinstance(request.raw, str)
         value, repairs = self._arguments(parsed, request.policy, is_text=is_text)
@@ -600,11 +684,21 @@ class Contract:
         has_secret = self.input.may_hold_secrets and bool(
             secret_texts(self.input.references, parsed.value)
         )
+        arguments = reading.coerced.value
+        whole: tuple[Repair, ...] = ()
+        plain = parsed.plain
+        if arguments is not parsed.value:
+            plain = plainness(arguments)
+        if plain is not Plainness.JSON:
+            arguments, whole = with_whole_numbers(
+                without_decimals(arguments), self.input
+            )
         accepted = self._accepted(
-            without_decimals(reading.coerced.value),
+            arguments,
             _syntax_repairs(request.raw, parsed, has_secret)
             + repairs
-            + reading.coerced.repairs,
+            + reading.coerced.repairs
+            + whole,
             reading.migrated_from,
             request.fill_defaults,
             sent,
@@ -622,9 +716,13 @@ class Contract:
         """Check that *parsed* is one call of this tool, written as *policy* allows.
 
         Raises:
-            SkillInputError: it is not.
+            SkillInputError: *parsed* is not such a call.
         """
-        fault = find_fault(parsed.value, self.input.levels)
+        fault = None
+        if parsed.plain is Plainness.NOT_JSON:
+            fault = find_fault(parsed.value, self.input.levels)
+            if fault is None:
+                fault = _fault_of_engine(self.input, parsed.value)
         if fault is not None:
             if fault.startswith("nested"):
                 raise too_deep()
@@ -642,18 +740,18 @@ class Contract:
                     "object",
                 )
         if EMPTY_OBJECT in parsed.rules and self._fits({}):
-            raise several_calls(2)  # the empty one may be a call too
+            raise several_calls(2)  # the empty object may be a call too
         check_tool(parsed.tool, self._tool)
 
     def _arguments(
         self, parsed: Parsed, policy: Policy, *, is_text: bool
     ) -> tuple[Any, tuple[Repair, ...]]:
-        """Return the arguments that *parsed* is, or of the call that it is, and the
+        """Return the arguments in *parsed*, or those of the call in *parsed*, and the
         repairs.
 
         Raises:
-            SkillInputError: there are several calls, or the call is one of another
-                tool, or parameters do not fit.
+            SkillInputError: there are several calls, the call is for another tool, or
+                parameters do not fit.
         """
         value = parsed.value
         if parsed.strings is not None:
@@ -662,10 +760,21 @@ class Contract:
             return value, ()
         is_secret = self.input.may_hold_secrets
         repairs: list[Repair] = []
-        call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
+        call = None
+        if parsed.holds != "arguments":
+            call = opened(
+                value,
+                self._tool,
+                self._names,
+                self._fits_call,
+                is_text=is_text,
+                is_envelope=parsed.holds == "envelope",
+            )
         if call is not None:
             value = call.arguments
             repairs.append(Repair("", WRAPPER_OBJECT, call.sent, None, is_secret))
+        elif STRAY_BRACKET in parsed.rules and isinstance(value, dict):
+            self._check_beginning(value)
         if isinstance(value, dict) and may_have_swallowed(value):
             sent = value
             value, recovered = with_swallowed(sent, self.input)
@@ -676,6 +785,21 @@ class Contract:
                     Repair(pointer, SWALLOWED_PARAMETER, before, after, is_secret)
                 )
         return value, tuple(repairs)
+
+    def _check_beginning(self, value: dict[str, Any]) -> None:
+        """Check that *value*, which an extra bracket follows, is not the end of
+        arguments whose beginning was lost: ``{"id": 5}}`` of ``{"filter": {"id": 5}}``.
+
+        Raises:
+            SkillInputError: a key of *value* is not declared.
+        """
+        declared = set(map(fold_loosely, self._names))
+        if all(fold_loosely(key) in declared for key in value):
+            return
+        raise SkillInputError(
+            "The arguments end in a bracket too many: their beginning may be missing",
+            suggested_action="Send the whole call again as one JSON object",
+        )
 
     def _fits_call(self, value: Any) -> bool:
         if not isinstance(value, dict):
@@ -689,8 +813,8 @@ class Contract:
         return self._fits(value)
 
     def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
-        """Read *value* as a version of the contract; a format that only describes
-        guides the repairs, if it can.
+        """Read *value* as a version of the contract. A format that is only an
+        annotation guides the repairs if the value can be repaired to fit it.
         """
         if self._guide is not None and policy.repair:
             shapes = self._shapes._replace(current=self._guide)
@@ -705,8 +829,8 @@ class Contract:
             return Parsed({}, (EMPTY_TEXT,))
         if isinstance(raw, str):
             return self._parse(raw, finish_reason, literals=True)
-        # A call that was cut off is refused as a mapping too: a host may have closed
-        # its brace.
+        # Refuse a truncated call even if it is a mapping: the host may have closed its
+        # brace.
         if finish_reason is not None:
             parse_arguments("", finish_reason=finish_reason)
         if isinstance(raw, Mapping) and type(raw) is not dict:
@@ -714,8 +838,40 @@ class Contract:
         return Parsed(raw)
 
 
+def _warnings_of_keys(
+    arguments: dict[str, Any], schema: Schema, without_default: list[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield a warning for each key that may mean a parameter; *without_default* are the
+    pairs of a key and the parameter whose default was left out because of it.
+    """
+    for key, name in without_default:
+        yield (
+            f"{key!r} is not declared; if {name!r} was meant, send it under that name "
+            "(its default is not used)"
+        )
+    for misspelt in misspelt_keys(arguments, schema):
+        if (misspelt.key, misspelt.name) not in without_default:
+            yield (
+                f"{misspelt.key!r} is not declared; if {misspelt.name!r} was meant, "
+                "send it under that name"
+            )
+
+
 def _is_deprecated(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("deprecated") is True
+
+
+def _fault_of_engine(schema: Schema, value: Any) -> str | None:
+    """Return why the engine cannot validate *value*, or ``None``. The host may have
+    built it from its own types: a subclass of ``str`` is text for Python but unknown to
+    the engine.
+    """
+    try:
+        schema.is_valid(value)
+    except (ValueError, TypeError) as error:
+        if not _is_of_depth(error):
+            return str(error)
+    return None
 
 
 def _is_of_depth(error: Exception) -> bool:
@@ -728,8 +884,8 @@ def _syntax_repairs(raw: Any, parsed: Parsed, is_secret: bool) -> tuple[Repair, 
         excerpt = excerpt[:199] + "…"
     repairs: list[Repair] = []
     for rule in parsed.rules:
-        # What a repaired text became is not repeated in its repair, except for an empty
-        # one: nothing else shows it.
+        # A repair does not repeat the value that the repaired text became, except for
+        # an empty text, where only the repair shows it.
         after: Any = {} if rule == EMPTY_TEXT else None
         repairs.append(Repair("", rule, excerpt, after, is_secret))
     return tuple(repairs)
@@ -745,10 +901,10 @@ def _linked(
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
-    """Read the declared migrations; a schema they accept may refer to the contract's
-    own definitions.
+    """Read the declared migrations; their ``accepts`` schemas may refer to the
+    contract's own definitions.
     """
-    # Most contracts have none.
+    # Imported here, because most contracts have no migrations.
     from skillruntime.contract.migration.migration import Migration
 
     return [

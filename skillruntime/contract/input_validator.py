@@ -1,5 +1,5 @@
-"""The validator of the contract document (31.3), kept as it is written there: its
-examples run unchanged.
+"""Provide the validator of the contract document (31.3) with its original interface, so
+that the document's examples run unchanged.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ class SkillInputValidator:
                 "SkillInputValidator takes a JSON Schema, as a dict; got "
                 f"{schema!r:.80}"
             )
-        # Slow to import, and only this class uses its messages.
+        # Imported here, because it is slow and only this class uses its messages.
         import jsonschema
 
         self.schema = schema
-        self.validator = jsonschema.Draft202012Validator(
+        validator = jsonschema.Draft202012Validator(
             schema, format_checker=_format_checker()
         )
+        self.validator: jsonschema.Draft202012Validator = validator
         self._compiled = Schema(schema)
 
     def validate(self, data: Any) -> tuple[bool, list[str]]:
-        """Return whether *data* fits, and a sentence for each fault, with its path
-        before it in brackets.
+        """Return whether *data* fits, and a sentence for each fault, preceded by its
+        path in brackets.
         """
         messages: list[str] = []
         for error in self.validator.iter_errors(data):
@@ -55,11 +56,11 @@ class SkillInputValidator:
         return not messages, messages
 
     def validate_and_raise(self, data: Any) -> None:
-        """Raise what is wrong with *data*, if anything is.
+        """Raise an error if *data* does not fit.
 
         Raises:
-            SkillInputError: ``errors`` are the sentences of `validate`,
-                ``skill_errors`` the same, structured.
+            SkillInputError: ``errors`` are the sentences of `validate`;
+                ``skill_errors`` are the same faults as structured errors.
         """
         is_valid, errors = self.validate(data)
         if not is_valid:
@@ -69,14 +70,14 @@ class SkillInputValidator:
             )
 
     def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return *data* with the errors that models make repaired.
+        """Return *data* with the typical errors of models repaired.
 
         >>> validator = SkillInputValidator({"properties": {"n": {"type": "integer"}}})
         >>> validator.coerce_and_validate({"n": "5"})
         {'n': 5}
 
         Raises:
-            SkillInputError: it cannot be repaired.
+            SkillInputError: *data* cannot be repaired.
         """
         coerced: dict[str, Any] = without_decimals(coerce(data, self._compiled).value)
         self.validate_and_raise(coerced)
@@ -109,8 +110,8 @@ _FORMATS = (
 
 @cache
 def _format_checker() -> Any:
-    """Return a checker with the verdicts of the engine that `Contract` uses;
-    jsonschema's own need nine packages.
+    """Return a checker that asks the engine of `Contract`; jsonschema's own checkers
+    need nine packages.
     """
     import jsonschema
     import jsonschema_rs

@@ -1,5 +1,4 @@
-"""The rules of repair: the one table of their ids, and what the other modules ask about
-a rule.
+"""Define the rules of repair: their ids and their properties, in one table.
 
 A rule's id is public: it is in the record of each repair, and has a row in the page
 "What is repaired and what is refused". Code writes the constant, never the id.
@@ -11,21 +10,21 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Effect: TypeAlias = Literal["rewrites", "moves", "omits"]
-"""What a repair does to the value where other readings of a call must know it.
+"""The effect of a repair on the value, which other readings of a call must know.
 
-``rewrites``: the value stays what it is, in another form. ``moves``: it goes into a
-container, or out of one. ``omits``: something is left out or made up, so that the
+``rewrites``: the value keeps its meaning in another form. ``moves``: the value goes
+into or out of a container. ``omits``: something is left out or made up, so that the
 repair says nothing about the version that the arguments were written for.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RepairRule:
-    """One rule: its id, what it repairs, its effect, and what a tool's description may
-    *advise* against the error.
+    """One rule: its id, the error that it repairs, its effect, and the advice
+    (*advise*) that a tool's description may give against the error.
 
-    With *keeps_text*, a text that it gives is one that the caller sent, in another
-    form; otherwise the contract supplies it.
+    If *keeps_text*, the repaired text is one that the caller sent, in another form;
+    otherwise the contract supplies it.
     """
 
     id: str
@@ -64,7 +63,6 @@ def rules_that(effect: Effect) -> frozenset[str]:
 NUMBER_TEXT = _rule(
     "number-text", "A number in a string.", "rewrites", "without quotes"
 )
-THOUSANDS = _rule("thousands", "A number with commas in a string.", "rewrites")
 BOOLEAN_TEXT = _rule(
     "boolean-text", "A boolean in a string.", "rewrites", "without quotes"
 )
@@ -77,7 +75,6 @@ ENUM_VALUE = _rule(
     advice="written exactly so",
     keeps_text=False,
 )
-QUOTED_TEXT = _rule("quoted-text", "A scalar in quotes of its own.", "rewrites")
 
 # Containers.
 CONTAINER_TEXT = _rule(
@@ -104,6 +101,9 @@ DEFAULT = _rule(
     "default", "The default of a required property.", "omits", keeps_text=False
 )
 
+# Files.
+PATH_SPELLING = _rule("path-spelling", "The path of a file in another spelling.")
+
 # The text of a call.
 SWALLOWED_PARAMETER = _rule(
     "swallowed-parameter", "The next parameters at the end of a text."
@@ -115,13 +115,16 @@ PYTHON_CALL = _rule("python-call", "A call as Python writes it.")
 ESCAPED_SPACE = _rule("escaped-space", "An escaped line break between two tokens.")
 TRAILING_COMMA = _rule("trailing-comma", "A comma after the last member.")
 COMMENT = _rule("comment", "A comment between two tokens.")
-SINGLE_QUOTES = _rule("single-quotes", "A string in single quotes.")
+SINGLE_QUOTES = _rule(
+    "single-quotes",
+    "A string in quotes that JSON does not have, or in a second pair.",
+    "rewrites",
+)
 UNQUOTED_KEY = _rule("unquoted-key", "A key without quotes.")
 PYTHON_LITERAL = _rule("python-literal", "Python's True, False or None.")
 ESCAPED_QUOTE = _rule("escaped-quote", "A backslash before a string's own quotes.")
 CONTROL_CHARACTER = _rule("control-character", "A line break or tab in a string.")
 PLAIN_BACKSLASH = _rule("plain-backslash", "A backslash that JSON does not know.")
-TYPOGRAPHIC_QUOTES = _rule("typographic-quotes", "A string in typographic quotes.")
 DOUBLE_ENCODING = _rule("double-encoding", "The whole object as a JSON string.")
 UNCLOSED_OBJECT = _rule("unclosed-object", "The last closing brace is missing.")
 STRAY_BRACKET = _rule("stray-bracket", "A bracket too many at the end.")

@@ -1,5 +1,5 @@
-"""The contract layer in one call, for tools that exist: `repair` for one schema,
-`Repairer` for a list of tools.
+"""Repair the calls of existing tools: `repair` for one schema, `Repairer` for a list of
+tools.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.repairs.policy import Policy
-from skillruntime.contract.schemas.wording import nearest
-from skillruntime.errors import SkillNotFoundError
+from skillruntime.contract.reading.tool_names import named_tool, unknown_tool
+from skillruntime.contract.repairs.policy import Policy, policy_named
+from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Repairer", "repair"]
 
@@ -38,13 +38,12 @@ def repair(
 ) -> Accepted:
     """Return *arguments* repaired to fit *schema*, and the repairs.
 
-    It is `Contract.from_schema` and `Contract.accept`, cached.
-
+    This is `Contract.from_schema` and `Contract.accept` with a cached contract.
     *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a
-    class with fields (a pydantic model, dataclass or TypedDict). *name* is that of the
-    tool, which a call in a text may state; *finish_reason* is why the model stopped, in
-    its provider's words. *policy* is as in `Contract.accept`, and *formats* as in
-    `Contract.from_dict`; without it the formats of a class are asserted, since ``date``
+    class with fields (a pydantic model, dataclass or TypedDict). *name* is the tool's
+    name, which a call in a text may state. *finish_reason* is the provider's word for
+    why the model stopped. *policy* is as in `Contract.accept`, and *formats* as in
+    `Contract.from_dict`; by default the formats of a class are asserted, since ``date``
     is a type there.
 
     >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
@@ -53,11 +52,15 @@ def repair(
     ({'limit': 5}, ['trailing-comma', 'number-text'])
 
     Raises:
-        SkillInputError: they do not fit, or could be read in two ways; its errors say
-            what to send instead.
-        InvalidSkillError: it is not a JSON Schema.
+        SkillInputError: the arguments do not fit, or could be read in two ways; the
+            errors say what to send instead.
+        InvalidSkillError: *schema* is not a JSON Schema.
     """
     # A mapping may be changed later, so the contract is cached by its text.
+    if not isinstance(schema, Mapping | type | bool):
+        raise InvalidSkillError(
+            f"a schema is a mapping, or a class with fields; got {schema!r:.80}"
+        )
     key: Any = schema
     if isinstance(schema, Mapping):
         key = json.dumps(schema, default=repr)
@@ -66,11 +69,11 @@ def repair(
 
 
 class Repairer:
-    """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic,
-    Gemini or MCP have them.
+    """Repairs the arguments of calls of *tools*, which are definitions in the form of
+    OpenAI, Anthropic, Gemini or MCP.
 
-    A definition is a mapping, or an object of such a library that has ``model_dump``. A
-    schema is compiled when its tool is first called; *formats* and *policy* are as in
+    A definition is a mapping, or an object of their libraries with ``model_dump``. A
+    schema is compiled at the first call of its tool; *formats* and *policy* are as in
     `repair`.
 
     >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
@@ -79,7 +82,8 @@ class Repairer:
     {'limit': 5}
 
     Raises:
-        ValueError: two tools have the same name. TypeError: a tool is not a definition.
+        ValueError: two tools have the same name, or there is no such policy.
+        TypeError: a tool is not a definition.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Repairer:
                 self._schemas[name] = schema
         self._formats = formats
         self._policy = policy
+        self._puts_names_right = policy is None or policy_named(policy).repair
         self._contracts: dict[str, Contract] = {}
 
     @property
@@ -107,37 +112,45 @@ class Repairer:
         """The names of the tools, in their order."""
         return tuple(self._schemas)
 
+    def meant_name(self, name: str) -> str:
+        """Return the name of the tool that a model meant by *name*.
+
+        An exact name wins. Otherwise case and separators may differ, and a prefix such
+        as ``functions.`` is ignored, except under the policy ``"strict"``.
+
+        >>> tools = [{"name": "read_file", "input_schema": {"type": "object"}}]
+        >>> Repairer(tools).meant_name("functions.ReadFile")
+        'read_file'
+
+        Raises:
+            SkillNotFoundError: *name* means none of the tools, or could mean several;
+                the error has the closest names.
+        """
+        meant = named_tool(name, self._schemas)
+        if meant != name and not self._puts_names_right:
+            raise unknown_tool(name, self._schemas)
+        return meant
+
     def accept(
         self, name: str, arguments: Any, *, finish_reason: str | None = None
     ) -> Accepted:
-        """Return *arguments* repaired to fit the tool *name*, and the repairs; see
-        `repair`.
+        """Return *arguments* repaired to fit the tool that `meant_name` finds for
+        *name*, and the repairs; see `repair`.
 
         Raises:
-            SkillNotFoundError: there is no such tool.
-            SkillInputError: they do not fit, or could be read in two ways; its errors
-                say what to send instead.
+            SkillNotFoundError: no tool has this name.
+            SkillInputError: the arguments do not fit, or could be read in two ways; the
+                errors say what to send instead.
             InvalidSkillError: the tool's schema is not a JSON Schema.
         """
+        name = self.meant_name(name)
         contract = self._contracts.get(name)
         if contract is None:
-            contract = self._contracts[name] = self._compile(name)
-        return contract.accept(
-            arguments, finish_reason=finish_reason, policy=self._policy
-        )
-
-    def _compile(self, name: str) -> Contract:
-        if name in self._schemas:
-            return Contract.from_schema(
+            contract = self._contracts[name] = Contract.from_schema(
                 self._schemas[name], name=name, formats=self._formats
             )
-        close = nearest(name, self._schemas)
-        if close:
-            action = f"Did you mean {close!r}?"
-        else:
-            action = f"Call one of: {', '.join(self.names[:10])}"
-        raise SkillNotFoundError(
-            f"There is no tool {name[:80]!r}", suggested_action=action
+        return contract.accept(
+            arguments, finish_reason=finish_reason, policy=self._policy
         )
 
 
@@ -155,7 +168,7 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
     declares.
 
     Raises:
-        TypeError: it is not a definition of a tool.
+        TypeError: *tool* is not a definition of a tool.
     """
     definition = tool
     if hasattr(tool, "model_dump"):
@@ -164,7 +177,7 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
         raise TypeError(
             f"a tool is defined by a mapping with its name and schema; got {tool!r:.80}"
         )
-    # Gemini's tools are lists of functions.
+    # A tool of Gemini is a list of functions.
     functions = definition.get(
         "functionDeclarations", definition.get("function_declarations")
     )
@@ -184,8 +197,8 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _json_schema(schema: Any) -> Any:
-    """Return *schema* with the types that Gemini writes (``STRING``, ``nullable``) as
-    JSON Schema has them.
+    """Return *schema* with Gemini's types (``STRING``, ``nullable``) replaced by those
+    of JSON Schema.
     """
     if isinstance(schema, list):
         return [_json_schema(item) for item in schema]

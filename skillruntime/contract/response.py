@@ -1,4 +1,6 @@
-"""The response envelope that every call returns, whether it succeeded or failed."""
+"""Define the response envelope that every call returns, whether it succeeded or
+failed.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class SkillResponse(Generic[Data]):
-    """The answer to one call; to an MCP client a failed one is a tool execution error
-    (SEP-1303).
+    """The answer to one call; an MCP client receives a failed call as a tool execution
+    error (SEP-1303).
 
-    ``data`` is what the skill returned: a typed function its own model or dataclass,
-    which `to_dict` makes JSON.
+    ``data`` is the skill's result. A typed function returns its own model or dataclass,
+    which `to_dict` converts to JSON.
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
@@ -76,7 +78,7 @@ class SkillResponse(Generic[Data]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a result to use, whole or partial."""
+        """Whether there is a usable result, whole or partial."""
         return self.status != "failed"
 
     @classmethod
@@ -87,13 +89,24 @@ class SkillResponse(Generic[Data]):
         return cls("failed", errors=list(errors), metadata=metadata)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4; fields without a value are left out."""
+        """Return the JSON object of the contract document, 31.4, without the fields
+        that have no value.
+        """
         return self._document(to_plain(self.data))
 
+    def _repr_html_(self) -> str:
+        """Return the HTML for a notebook: the repairs, the errors and the data."""
+        from skillruntime.contract.response_page import response_page
+
+        return response_page(
+            self.status, to_plain(self.data), self.errors, self.metadata or {}
+        )
+
     def to_json(self) -> str:
-        """Return the envelope as compact JSON text, as a model reads it."""
+        """Return the envelope as compact JSON text for a model."""
         try:
-            # The encoder itself converts what is not JSON where it meets it.
+            # The encoder itself converts each value that is not JSON when it reaches
+            # it.
             return _ENCODE(self._document(self.data))
         except TypeError:  # a date as a key of a mapping
             return _ENCODE(self.to_dict())
@@ -114,9 +127,9 @@ def handle_skill_error(
 ) -> SkillResponse:
     """Return the envelope for *exception*, written for a model.
 
-    *context* may carry ``timeout``, the seconds that were allowed. A
-    `SkillRuntimeError` keeps its code; any other exception becomes ``INTERNAL_ERROR``
-    with its type alone, because its text may hold secrets.
+    *context* may have ``timeout``, the allowed time in seconds. A `SkillRuntimeError`
+    keeps its code; any other exception becomes ``INTERNAL_ERROR`` with only its type,
+    because its text may contain secrets.
 
     >>> handle_skill_error(TimeoutError(), {"timeout": 30}).errors[0].message
     'Operation timed out after 30s'
@@ -161,8 +174,8 @@ def handle_skill_error(
 
 
 def to_plain(data: Any) -> Any:
-    """Return *data* with each model, dataclass, enum, date or set in it as JSON values;
-    without any, *data* itself.
+    """Return *data* with each model, dataclass, enum, date or set converted to JSON
+    values; if it has none of these, return *data* itself.
 
     >>> import datetime
     >>> to_plain([datetime.date(2026, 1, 2)]), to_plain({"n": 1})
@@ -179,14 +192,14 @@ def to_plain(data: Any) -> Any:
         if holds_iterator(data):
             return data
         return to_jsonable_python(data, fallback=str)
-    # Bytes that are not text; a cycle; more than 255 levels.
+    # *data* has bytes that are not text, a cycle, or more than 255 levels.
     except (PydanticSerializationError, ValueError, RecursionError):
         return data
 
 
 def holds_iterator(data: Any) -> bool:
-    """Return whether a generator or the like is in *data*: it can be read once, and the
-    envelope is read more often.
+    """Return whether *data* contains an iterator, such as a generator: it can be read
+    only once, but the envelope is read more often.
     """
     if isinstance(data, Iterator):
         return True
@@ -198,17 +211,15 @@ def holds_iterator(data: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return *value*, which JSON does not have, as one that it has; ``json.dumps``
-    calls this.
-    """
+    """Convert *value*, which is not JSON, to JSON; ``json.dumps`` calls this."""
     plain = to_plain(value)
     if plain is value:
         return str(value)
     return plain
 
 
-# `json.dumps` with options makes an encoder for each text, which takes longer than
-# writing a usual envelope.
+# Shared, because `json.dumps` with options creates an encoder for each call, which
+# takes longer than encoding a typical envelope.
 _ENCODE = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), default=_to_json
 ).encode

@@ -1,10 +1,10 @@
-"""Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write
-instead.
+"""Parse and compare versions and version ranges: Semantic Versioning 2.0.0, and the
+other forms that people write.
 
 `Version.parse` accepts only SemVer; `read_version` also accepts other common forms and
-reports how it read them. SemVer defines no ranges: a `VersionRange` is written as in
-the contract document (``>=3.0.0,<4.0.0``) or as in npm (``^1.2``, ``~1.2.3``, ``1.x``,
-``1.2.3 - 2.3.4``, ``||``).
+reports how it read them. SemVer does not define ranges: a `VersionRange` is written as
+in the contract document (``>=3.0.0,<4.0.0``) or as in npm (``^1.2``, ``~1.2.3``,
+``1.x``, ``1.2.3 - 2.3.4``, ``||``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any, NamedTuple, TypeAlias
+
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = [
     "Version",
@@ -27,11 +29,11 @@ __all__ = [
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
-# Section 9: a numeric identifier has no leading zero.
+# SemVer 2.0.0, section 9: a numeric identifier has no leading zero.
 _IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _PRERELEASE = rf"(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
 _BUILD = r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
-_VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUILD}")
+_VERSION = lazy_pattern(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUILD}")
 
 
 @total_ordering
@@ -39,8 +41,8 @@ _VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUI
 class Version:
     """One version, ordered by precedence (SemVer 2.0.0, section 11).
 
-    Build metadata does not count (section 10): two versions that differ only there are
-    equal, and each keeps its text.
+    Build metadata does not count (section 10): two versions that differ only in it are
+    equal, but each keeps its text.
 
     >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0")
     True
@@ -58,8 +60,8 @@ class Version:
     _order: tuple[Any, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Section 11.4: numbers below words; a longer list above its own beginning; no
-        # prerelease above any.
+        # SemVer 2.0.0, section 11.4: numbers sort below words, a longer list above its
+        # own beginning, and a release above its prereleases.
         identifiers = tuple(map(_identifier_order, self.prerelease))
         object.__setattr__(
             self,
@@ -69,7 +71,7 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """Return the version that *text* is; at most 256 characters.
+        """Parse *text*, of at most 256 characters, as a version.
 
         Raises:
             ValueError: *text* is not a version by SemVer 2.0.0.
@@ -98,15 +100,15 @@ class Version:
 
     @property
     def is_prerelease(self) -> bool:
-        """Whether it comes before the release of the same numbers."""
+        """Whether the version comes before the release of the same numbers."""
         return bool(self.prerelease)
 
     def bump(self, part: str) -> Version:
         """Return the next version with *part* (``major``, ``minor`` or ``patch``)
         raised, without labels.
 
-        A prerelease becomes the release that it announces where that already raises
-        *part*: 2.0.0-rc.1 -> 2.0.0.
+        A prerelease becomes its own release if that already raises *part*: 2.0.0-rc.1
+        -> 2.0.0.
         """
         major, minor, patch = self.release
         match part.lower():
@@ -146,7 +148,7 @@ class Version:
 
 
 def _identifier(text: str) -> int | str:
-    """Return an identifier of a prerelease: a number where it is numeric."""
+    """Return an identifier of a prerelease, as a number if it is numeric."""
     return int(text) if text.isdecimal() else text
 
 
@@ -157,26 +159,26 @@ def _identifier_order(identifier: int | str) -> tuple[int, int, str]:
 
 
 def same_line(current: Version, stated: Version) -> bool:
-    """Return whether *stated* is of the line that *current* continues: the same MAJOR;
-    below 1.0.0, the same MINOR too.
+    """Return whether *stated* and *current* have the same MAJOR, and below 1.0.0 also
+    the same MINOR.
     """
     if current.major != stated.major:
         return False
-    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version
-    # is where it does.
+    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, in practice with a new
+    # minor version.
     return current.major > 0 or current.minor == stated.minor
 
 
 class VersionReading(NamedTuple):
-    """The version that a text or number from the wild was read as; ``note`` says how it
-    was read, and is empty for a proper version.
+    """The version read from an informal text or number; ``note`` says how it was read,
+    and is empty for a proper version.
     """
 
     version: Version
     note: str = ""
 
 
-_LOOSE = re.compile(
+_LOOSE = lazy_pattern(
     r"[vV=]{0,2}\.?\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?"
     r"(?:[-._]?(a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?([0-9]{0,18})"
     r"|-([0-9A-Za-z.-]+))?"
@@ -187,11 +189,11 @@ _LABELS = {"a": "alpha", "b": "beta", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
 def read_version(value: Any) -> VersionReading:
-    """Return the version that *value* was meant to be, and a note if it is not written
-    as one.
+    """Return the version meant by *value*, and a note if *value* is not a proper
+    version.
 
-    Reads ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the numbers and
-    dates that YAML makes of them.
+    Accepted forms are ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the
+    numbers and dates that YAML reads from such texts.
 
     >>> read_version("1.2.3").note, str(read_version("v2").version)
     ('', '2.0.0')
@@ -208,7 +210,8 @@ def read_version(value: Any) -> VersionReading:
         text = repr(value)
         label = f"the number {value!r}"
     elif type(value).__name__ == "date":
-        # YAML makes one of 2024-01-05; datetime is not worth importing for it.
+        # A date, which YAML reads from 2024-01-05; importing datetime only for this is
+        # not worth it.
         text = f"{value.year}.{value.month}.{value.day}"
         label = f"the date {value}"
     else:
@@ -259,17 +262,17 @@ _HOLDS: dict[str, Callable[[Version, Version], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-# A version may be compared by each of these, and must pass all.
+# A version must satisfy every one of these comparisons.
 _Comparators: TypeAlias = tuple[tuple[str, Version], ...]
 _NOTHING: _Comparators = (("<", Version(0, 0, 0, (0,))),)
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """A set of versions; its text is kept as it was written.
+    """A set of versions that keeps its text as it was written.
 
-    A prerelease lies in a range only where one of the bounds is a prerelease of the
-    same MAJOR.MINOR.PATCH.
+    A prerelease lies in a range only if one of the bounds is a prerelease of the same
+    MAJOR.MINOR.PATCH.
 
     >>> Version.parse("3.1.2") in VersionRange.parse(">=3.0.0,<4.0.0")
     True
@@ -282,12 +285,11 @@ class VersionRange:
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
-        """Return the range that *text* describes; an empty text or ``*`` is every
-        release.
+        """Parse *text* as a range; an empty text or ``*`` means every release.
 
         Comparators ``< <= > >= = == != ^ ~ ~>`` are joined by commas or spaces,
-        alternatives by ``||``; ``1.2 - 2.3`` holds both ends; a missing or ``x`` part
-        is any.
+        alternatives by ``||``; ``1.2 - 2.3`` includes both ends; a missing part or
+        ``x`` matches any number.
 
         Raises:
             ValueError: *text* is not a range.
@@ -309,8 +311,8 @@ class VersionRange:
 
     @classmethod
     def between(cls, low: Version | None, high: Version) -> VersionRange:
-        """Return the range from *low* (by default the first version there is) to
-        *high*, without *high*.
+        """Return the range from *low* (by default the lowest version) up to but
+        excluding *high*.
         """
         if low is None:
             return cls.parse(f"<{high}")
@@ -335,7 +337,7 @@ class VersionRange:
 
     @property
     def bounds(self) -> tuple[Version, ...]:
-        """The versions at which the range begins or ends, somewhere."""
+        """All versions at which a part of the range begins or ends."""
         bounds: list[Version] = []
         for comparators in self._alternatives:
             bounds += [bound for _, bound in comparators]
@@ -364,8 +366,8 @@ def check_skill_compatibility(
 ) -> tuple[bool, str]:
     """Return whether a skill fits the current runtime version, and if not, why.
 
-    As the contract document writes it, on `packaging`; SemVer decides where PEP 440
-    reads a prerelease or build otherwise or not at all (``1.0.0-alpha.beta``,
+    This uses `packaging`, as the contract document does. SemVer decides instead where
+    PEP 440 reads a prerelease or build differently or not at all (``1.0.0-alpha.beta``,
     ``1.0.0-1``), and for npm's ranges.
 
     >>> check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2")
@@ -393,7 +395,7 @@ def check_skill_compatibility(
 
 
 def _is_within(version: str, requirement: str) -> bool:
-    # They take 15 ms, which a plain start does not need.
+    # Imported here, because the imports take 15 ms that a plain start does not need.
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import Version as PythonVersion
 
@@ -401,7 +403,7 @@ def _is_within(version: str, requirement: str) -> bool:
         current = Version.parse(version)
         if current.prerelease or current.build:
             return current in VersionRange.parse(requirement)
-    except ValueError:  # a form that only PEP 440 has
+    except ValueError:  # a form of PEP 440 only
         pass
     try:
         return PythonVersion(version) in SpecifierSet(requirement)
@@ -411,12 +413,12 @@ def _is_within(version: str, requirement: str) -> bool:
 
 _WILD = ("x", "X", "*")
 _PART = rf"({_NUMBER}|[xX*])"
-_PARTIAL = re.compile(
+_PARTIAL = lazy_pattern(
     rf"[vV]?{_PART}(?:\.{_PART})?(?:\.{_PART}(?:{_PRERELEASE}{_BUILD}))?"
 )
-_COMPARATOR = re.compile(r"(<=|>=|<|>|==?|!=|\^|~>|~)?\s*([^\s,<>=!^~]+)")
-_SEPARATOR = re.compile(r"\s*,\s*|\s+")
-_HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
+_COMPARATOR = lazy_pattern(r"(<=|>=|<|>|==?|!=|\^|~>|~)?\s*([^\s,<>=!^~]+)")
+_SEPARATOR = lazy_pattern(r"\s*,\s*|\s+")
+_HYPHEN = lazy_pattern(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 
 def _parse_alternative(text: str, whole: str) -> _Comparators:
@@ -473,7 +475,7 @@ class _Partial(NamedTuple):
             raise ValueError(f"{text[:60]!r} has a number after an open part")
         if len(numbers) == 3:
             return cls(Version.parse(text.lstrip("vV")), 3)
-        # Build metadata has no precedence (SemVer, section 10), and is ignored.
+        # Build metadata is ignored: it does not affect precedence (SemVer, section 10).
         prerelease = match[4]
         if prerelease:
             raise ValueError(
@@ -497,8 +499,8 @@ class _Partial(NamedTuple):
 
     @property
     def leading(self) -> int:
-        """The first part that is not 0 (1 major, 2 minor, 3 patch), else the last one
-        that is known.
+        """The first part that is not 0 (1 major, 2 minor, 3 patch), else the last known
+        part.
         """
         for part, number in enumerate(self.first.release[: self.known], start=1):
             if number:
@@ -507,17 +509,17 @@ class _Partial(NamedTuple):
 
 
 def _comparators(sign: str, partial: _Partial) -> _Comparators:
-    """Return what *sign* before *partial* asks for; `*` is every version, and nothing
-    is above or below it.
+    """Return the comparisons that *sign* before *partial* stands for; `*` matches every
+    version, and no version is above or below it.
     """
     first = partial.first
     known = partial.known
     if known == 0:
         return _NOTHING if sign in ("<", ">", "!=") else ()
-    # Up to the change of the first part that is not 0.
+    # Allow versions up to the next change of the first part that is not 0.
     if sign == "^":
         return (">=", first), ("<", partial.raised(partial.leading))
-    # Patches, or minors where only the major is given.
+    # Allow changes of the patch, or of the minor if only the major is given.
     if sign in ("~", "~>"):
         return (">=", first), ("<", partial.raised(min(known, 2)))
     if known == 3:

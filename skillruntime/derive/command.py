@@ -1,5 +1,5 @@
-"""What was read of a script's command line, whichever library the script uses:
-parameters, commands, and what stayed unread.
+"""A script's command line as it was read, whichever library the script uses: its
+parameters, its commands, and the unread parts.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ from typing import Any, Literal
 
 from skillruntime.derive.command_line import ABSENT, Parser, Takes
 
-__all__ = ["TEXT", "Argument", "Command", "Reading", "Unread", "ValueType"]
+__all__ = [
+    "TEXT",
+    "Argument",
+    "Command",
+    "Implication",
+    "Reading",
+    "Unread",
+    "ValueType",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What one value must look like, and how it is written as a word; ``unsure`` says
-    what could not be read of it.
+    """The schema of one value, and how the value is written as a word; ``unsure`` names
+    the part that could not be read.
     """
 
     schema: Mapping[str, Any]
@@ -29,13 +37,13 @@ TEXT = ValueType({"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An argument, or a part of one, that could not be read, and why not."""
+    """An argument, or a part of one, that could not be read, with the reason."""
 
     argument: str
     reason: str
     line: int | None = None
     is_needed: bool = False
-    """Whether no call works without it."""
+    """Whether every call needs it."""
 
     def __str__(self) -> str:
         where = f" (line {self.line})" if self.line else ""
@@ -44,12 +52,12 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a script: ``flags`` is empty for one that is positional.
+    """One argument of a script; ``flags`` is empty for a positional argument.
 
     ``takes``, ``length``, ``repeat`` and ``off_flag`` as in `Parameter`; ``least`` is
-    the number of items that a list must have. ``default`` is ABSENT where there is
-    none, or where it cannot be read. ``bare`` says that the flag may appear without its
-    value, with a meaning of its own.
+    the number of items that a list must have. ``default`` is ABSENT if there is none,
+    or if it cannot be read. ``bare`` says that the flag may appear without a value,
+    which has a separate meaning.
     """
 
     name: str
@@ -66,34 +74,44 @@ class Argument:
     bare: bool = False
     group: int | None = None
     has_hidden_default: bool = False
-    """Whether the script has a default for it that cannot be declared."""
+    """Whether the script has a default that cannot be declared."""
 
     @property
     def shown(self) -> str:
-        """The name that a person would use."""
+        """The name for people."""
         return self.flags[0] if self.flags else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Implication:
+    """A requirement for some calls only: calls that fit all schemas in ``premises``
+    must give at least one of ``names``.
+    """
+
+    premises: tuple[Mapping[str, Any], ...]
+    names: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Command:
-    """A script's command line, or one of its commands'."""
+    """The command line of a script, or of one of its commands."""
 
     parser: Parser = "argparse"
     description: str = ""
     arguments: list[Argument] = field(default_factory=list)
     exclusive: dict[int, bool] = field(default_factory=dict)
-    """The groups of which a call may give at most one argument; true if it must give
-    one.
+    """The exclusive groups, of which a call may give at most one argument; true if it
+    must give one.
     """
     one_of: list[list[str]] = field(default_factory=list)
     """Lists of names; a call must give at least one argument of each list."""
+    implied: list[Implication] = field(default_factory=list)
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     handler: str = ""
-    """The function of the script that does the work of this command, where it is
-    named.
+    """The function of the script that executes this command, if it is known by name.
     """
 
     def all_commands(self) -> Iterator[Command]:
@@ -103,7 +121,7 @@ class Command:
             yield from command.all_commands()
 
     def all_unread(self) -> list[Unread]:
-        """Return what stayed unread here and in the commands below."""
+        """Return the unread parts of this command and of the commands below."""
         unread = list(self.unread)
         for command in self.all_commands():
             unread += command.unread

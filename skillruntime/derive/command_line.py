@@ -1,10 +1,10 @@
-"""Validated arguments -> the words of the command line that the script itself parses to
-the same values.
+"""Convert validated arguments to the words of a command line that the script itself
+parses to the same values.
 
-The words are handed to the process as a list; no shell reads them. What a script's
-parser could not read back, such as a list item that it would take for a flag, is
-refused and never sent differently. ``run.command_line`` of a contract is the document
-of a `CommandLine`.
+The words are passed to the process as a list, without a shell. A value that the
+script's parser could not read back, such as a list item that it would take for a flag,
+is refused and never sent in another form. ``run.command_line`` of a contract is the
+document of a `CommandLine`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Takes = Literal["value", "nothing", "optional", "values", "rest", "count"]
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
-"""The default of a parameter that has none: ``None`` is one."""
+"""The default of a parameter without a default, because ``None`` is a possible
+default.
+"""
 
 WORD_LIMIT = 100_000
 """Characters of one word; Linux takes 131,072 bytes."""
@@ -42,22 +44,22 @@ COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
 _BY_HAND = ("getopts", "words", "places")
-# These take the word after a flag as its value even if it starts with a dash; argparse
-# and parseArgs do not.
+# These parsers take the word after a flag as its value even if it starts with a dash;
+# argparse and parseArgs do not.
 _NEXT_WORD_IS_THE_VALUE = ("click", *_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument as the script's parser knows it; without ``flag`` it is positional.
+    """One argument as the script's parser sees it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no);
     ``"optional"`` (a value, or ``true`` for the bare flag); ``"values"`` (several
-    words, ``length`` of them if that is fixed); ``"rest"`` (all words that are left,
-    flags too); ``"count"`` (the flag as often as the number says). ``repeat``: the flag
-    is given once per item. ``encode`` says how a value is written: ``"text"``,
-    ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals
-    ``default`` is left out: the script knows it.
+    words, ``length`` of them if that is fixed); ``"rest"`` (all remaining words,
+    including flags); ``"count"`` (the flag, repeated as often as the number says).
+    ``repeat``: the flag is given once per item. ``encode`` says how a value is written:
+    ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``. A value
+    that equals ``default`` is left out, because the script uses it anyway.
     """
 
     name: str
@@ -71,7 +73,7 @@ class Parameter:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameter:
-        """Return the parameter that *document* writes; raises `InvalidSkillError`."""
+        """Parse *document* into a parameter; raises `InvalidSkillError`."""
         if not _is_parameter(document):
             raise InvalidSkillError(
                 f"run.command_line: {str(document)[:80]!r} is not a parameter"
@@ -84,7 +86,7 @@ class Parameter:
         return cls(**document)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameter as a JSON object, without what it leaves unsaid."""
+        """Return the parameter as a JSON object, without unset fields."""
         document = {}
         for member in fields(self):
             value = getattr(self, member.name)
@@ -105,9 +107,9 @@ class CommandLine:
     """How a script is called: its parameters in order, and its commands by the value
     that chooses one.
 
-    ``parser`` is what reads the words, because each reads a value that starts with a
-    dash in its own way: ``"words"`` is a script that takes them one by one,
-    ``"places"`` one that does so by their number.
+    ``parser`` names the parser of the words, because parsers differ in how they read a
+    value that starts with a dash: ``"words"`` is a script that takes the words one by
+    one, ``"places"`` one that takes them by position.
     """
 
     parser: Parser = "argparse"
@@ -117,7 +119,7 @@ class CommandLine:
 
     @classmethod
     def from_dict(cls, document: Any) -> CommandLine:
-        """Return the command line that *document* writes.
+        """Parse *document* into a command line.
 
         Raises:
             InvalidSkillError: *document* is not a command line.
@@ -179,13 +181,13 @@ def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str
 
 
 class _UnsayableError(ValueError):
-    """A value that the parser would read as something else."""
+    """A value that the parser would read differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """The words of one option. An option that *is_open* would take the words after it
-    as values too.
+    """The words of one option. An option that *is_open* would also take the following
+    words as values.
     """
 
     words: list[str]
@@ -194,7 +196,7 @@ class _Option:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The words of one positional parameter, or None where it was left out."""
+    """The words of one positional parameter; None if it was left out."""
 
     parameter: Parameter
     words: list[str] | None
@@ -204,7 +206,7 @@ def _words(
     line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
 ) -> list[str]:
     options, places = _options_and_places(line, arguments, faults)
-    # A flag that takes as many words as follow goes first: the next flag ends its
+    # A flag that takes all following words goes first, so that the next flag ends its
     # words. ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if
     # the open flag came last.
     options = [option for option in options if option.words]
@@ -237,17 +239,16 @@ def _with_places(
     is_open: bool,
     faults: list[SkillError],
 ) -> list[str]:
-    """Return the words of the *options* and of the places. If *is_open*, the last
-    option would take the words that follow it.
+    """Return the words of the *options* and of the positional parameters. If *is_open*,
+    the last option would take the words that follow it.
     """
-    words = _in_place(places, faults)
+    words = _in_place(_before_list(line, places), faults)
     # Such a script reads words by position, so the flags come after them.
     if line.parser == "places":
         return [*words, *options]
     for place in places:
         if place.parameter.takes == "rest" and place.words:
-            # argparse takes all words from the first positional on, and ``--`` would be
-            # one of them.
+            # argparse takes all words from the first positional on, including ``--``.
             first = words[: len(words) - len(place.words)]
             if not first and place.parameter.flag is None:
                 first = words[:1]
@@ -255,7 +256,7 @@ def _with_places(
                 why = "its first word would be read as a flag, or its value"
                 faults.append(_fault(place.parameter.name, why, place.words))
             return [*options, *words]
-    # A script that takes its words one by one would take ``--`` for one of them.
+    # A script that takes its words one by one would take ``--`` as one of them.
     if not words or line.parser == "words":
         return [*options, *words]
     if is_open or any(map(_is_flag, words)):
@@ -269,7 +270,7 @@ def _options_and_places(
     """Return the options and the places, in the order of the parameters."""
     options: list[_Option] = []
     places: list[_Place] = []
-    # Options that take all that follows.
+    # Options that take all following words.
     last: list[_Place] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
@@ -342,7 +343,8 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
 
 def _flag_and_value(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     is_by_hand = line.parser in _BY_HAND
-    # The next word is the value in any case, so a dash is not a reason to attach it.
+    # The next word is the value in any case, so a value with a dash need not be
+    # attached.
     if line.parser in _NEXT_WORD_IS_THE_VALUE and (is_by_hand or not attach):
         return [flag, text]
     if attach or _is_flag(text):
@@ -365,7 +367,7 @@ def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
 
 
 def _refuse_separator(values: Any, parser: str) -> None:
-    """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is
+    """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even if it is
     attached to its flag.
     """
     if parser != "argparse":
@@ -388,8 +390,8 @@ def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
 
 
 def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
-    """Return the positional words. A positional that was left out before one that was
-    given gets its default.
+    """Return the positional words. A positional that was left out before a given one
+    gets its default.
     """
     # Trailing positionals that only repeat the default are left out.
     while places and not _is_needed(places[-1]):
@@ -409,6 +411,20 @@ def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
     return words
 
 
+def _before_list(line: CommandLine, places: list[_Place]) -> list[_Place]:
+    """Return *places* without the omitted ones right before a final list, for a script
+    that reads words by position: its list holds all remaining words.
+    """
+    if line.parser != "places" or not places:
+        return places
+    *named, last = places
+    if last.parameter.takes != "values":
+        return places
+    while named and named[-1].words is None and named[-1].parameter.default is ABSENT:
+        named.pop()
+    return [*named, last]
+
+
 def _is_needed(place: _Place) -> bool:
     if not place.words:
         return False
@@ -422,8 +438,8 @@ def _is_default(value: Any, parameter: Parameter) -> bool:
 
 
 def _is_negative_number(word: str, line: CommandLine) -> bool:
-    """Return whether argparse takes *word* for a number: it does, unless one of its
-    flags looks like one.
+    """Return whether argparse reads *word* as a negative number: it does unless one of
+    its flags looks like a number.
     """
     # The expression of `_negative_number_matcher` (argparse.py 3.11, line 1381).
     if line.parser != "argparse" or not re.fullmatch(r"-\d+|-\d*\.\d+", word):
@@ -465,8 +481,8 @@ def _plain(value: Any) -> str:
     match value:
         case str():
             return value
-        # Scripts that read JSON want ``true``; what argparse converts has words of its
-        # own.
+        # Scripts that read JSON want ``true``; values that argparse converts have words
+        # of their own.
         case bool() | None:
             return json.dumps(value)
         # JSON does not distinguish 3.0 from 3, but ``int("3.0")`` fails.
@@ -489,7 +505,7 @@ def _fault(name: str, why: str, value: Any) -> SkillError:
 
 
 def tool_name(script: str) -> str:
-    """Return the name of the tool that the script at this path is.
+    """Return the tool name of the script at this path.
 
     >>> tool_name("scripts/fill_form.py")
     'fill-form'

@@ -1,5 +1,5 @@
-"""A command that was read, as the document of a contract: its input schema, and how
-arguments become words.
+"""Convert a command that was read to the document of a contract: its input schema, and
+how arguments become words.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
 def with_distinct_names(
     command: Command, outer: frozenset[str] = frozenset()
 ) -> Command:
-    """Return *command* with names that are distinct all the way down: one object holds
-    the arguments of all levels.
+    """Return *command* with names that are distinct on all levels, because one object
+    holds the arguments of all levels.
 
-    An argument that a command below declares in the same way is given to both; another
-    of the same name gets one of its own.
+    An argument that a command below declares in the same way is shared by both; a
+    different argument of the same name gets another name.
     """
     if not command.chooser:
         return command
@@ -36,6 +36,7 @@ def with_distinct_names(
         if namesakes and not _is_shared(command, argument, namesakes):
             name = _free_name(taken, [f"main_{argument.name}"])
             command.arguments[number] = replace(argument, name=name)
+            _rename_in_rules(command, argument.name, name)
     outer |= {command.chooser, *(argument.name for argument in command.arguments)}
     command.commands = {
         name: with_distinct_names(inner, outer)
@@ -44,12 +45,25 @@ def with_distinct_names(
     return command
 
 
+def _rename_in_rules(command: Command, old: str, new: str) -> None:
+    """Rename an argument in the rules of *command*."""
+    command.one_of = [
+        [new if name == old else name for name in names] for names in command.one_of
+    ]
+    # A premise is a schema, and the name may stand anywhere in it.
+    command.implied = [
+        implication
+        for implication in command.implied
+        if old not in implication.names and old not in repr(implication.premises)
+    ]
+
+
 def _is_shared(command: Command, argument: Argument, namesakes: list[Argument]) -> bool:
     """Return whether one value can be given to *argument* and to its *namesakes* in the
     commands below.
     """
-    # argparse lets a command's value overwrite the outer one, in one namespace; click
-    # keeps one for each level.
+    # argparse has one namespace, in which a command's value overwrites the outer one;
+    # click has a namespace for each level.
     if command.parser != "argparse":
         return False
     return all(_form(argument) == _form(other) for other in namesakes)
@@ -83,7 +97,8 @@ def to_input_schema(command: Command) -> dict[str, Any]:
         if inner.description
     ]
     chooser: dict[str, Any] = {"type": "string", "enum": list(command.commands)}
-    # A hundred commands with a paragraph each would cost more tokens than all else.
+    # A hundred commands with a paragraph each would cost more tokens than everything
+    # else.
     if described and sum(map(len, described)) < 2_000:
         chooser["description"] = "; ".join(described)
     return {
@@ -135,13 +150,21 @@ def _members(command: Command) -> _Members:
     rules: list[Any] = []
     for number, needs_one in command.exclusive.items():
         members = [argument for argument in arguments if argument.group == number]
-        # JSON Schema has no "at most one of": each pair is excluded.
+        # JSON Schema has no keyword for "at most one of", so each pair is excluded.
         rules += [{"not": _both(one, other)} for one, other in combinations(members, 2)]
         if needs_one:
             rules.append({"anyOf": [_given(member) for member in members]})
     for names in command.one_of:
         members = [argument for argument in arguments if argument.name in names]
         rules.append({"anyOf": [_given(member, is_true=True) for member in members]})
+    for implication in command.implied:
+        members = [each for each in arguments if each.name in implication.names]
+        given = [_given(member, is_true=True) for member in members]
+        premise: Any = {"allOf": list(implication.premises)}
+        if len(implication.premises) == 1:
+            premise = implication.premises[0]
+        then = given[0] if len(given) == 1 else {"anyOf": given}
+        rules.append({"if": premise, "then": then})
     return properties, list(required), rules
 
 
@@ -173,7 +196,7 @@ def _property(argument: Argument) -> dict[str, Any]:
     is_optional = argument.off_flag is None and not argument.required
     if is_switch and is_optional and default is ABSENT:
         default = False
-    # If its default were filled in, it would exclude the other members of the group.
+    # A filled-in default would exclude the other members of the group.
     if argument.group is not None and not is_switch and default is not ABSENT:
         if str(default) not in description:
             description = f"{description} (default: {default})".strip()
@@ -216,7 +239,7 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
 
 
 def to_command_line(command: Command) -> CommandLine:
-    """Return how arguments of the schema become the words of the command line."""
+    """Return the command line that converts arguments of the schema to words."""
     return CommandLine(
         command.parser,
         tuple(map(_parameter, command.arguments)),

@@ -1,4 +1,4 @@
-"""The contract files that an author starts from: what is derived from scripts."""
+"""Draft the contract files that an author starts from, derived from the scripts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def draft_contracts(
 ) -> dict[str, dict[str, Any]]:
     """Return the documents of the skill's contract files, by their path in the skill.
 
-    One tool is ``contract.json``, several are ``contracts/NAME.json``; where nothing
-    can be derived, there are none.
+    A single tool becomes ``contract.json``, several become ``contracts/NAME.json``; the
+    result is empty if nothing can be derived.
     """
     first = version or _declared_version(frontmatter)
     # A version that is not a semantic one says nothing about compatibility.

@@ -4,13 +4,14 @@ without running the script.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["InlineMetadata", "parse_inline_metadata"]
 
 # The regular expression of PEP 723, section "Specification".
-_BLOCK = re.compile(
+_BLOCK = lazy_pattern(
     r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$"
 )
 

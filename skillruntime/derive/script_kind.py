@@ -1,4 +1,4 @@
-"""The language of a script, by its name or its first line."""
+"""Determine the language of a script by its name or its first line."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _INTERPRETERS = (("python", "python"), ("(?:ba|z|da|k)?sh", "shell"), ("node", "
 
 
 def script_kind(text: str, path: str) -> str:
-    """Return ``"python"``, ``"shell"``, ``"node"`` or ``"other"``; nothing where *text*
-    is not a script.
+    """Return ``"python"``, ``"shell"``, ``"node"`` or ``"other"``; empty if *text* is
+    not a script.
 
     A file without a known suffix names its interpreter in the first line.
     """

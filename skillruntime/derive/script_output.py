@@ -1,5 +1,5 @@
-"""What an ordinary script leaves behind: its output as data, and the complaints of its
-own parser as errors.
+"""Convert the output of an ordinary script to data, and the errors of its own parser to
+errors of the envelope.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from skillruntime.derive.command_line import CommandLine, Parameter
 from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["FINDINGS", "TEXT_LIMIT", "read_output", "text_output", "usage_errors"]
 
@@ -17,21 +18,21 @@ TEXT_LIMIT = 20_000
 """Characters of plain text that are kept of stdout."""
 
 FINDINGS = "some scripts report findings so"
-"""What a failure of an ordinary script may mean: linters and comparers end with 1 where
-they found something.
+"""The possible meaning of an ordinary script's failure: linters and comparers exit with
+1 if they found something.
 """
 
-_ARGPARSE = re.compile(r"error: argument (?P<name>[^:\n]+): (?P<message>[^\n]+)")
-_REQUIRED = re.compile(
+_ARGPARSE = lazy_pattern(r"error: argument (?P<name>[^:\n]+): (?P<message>[^\n]+)")
+_REQUIRED = lazy_pattern(
     r"error: the following arguments are required: (?P<names>[^\n]+)"
 )
-_ONE_OF = re.compile(r"error: one of the arguments (?P<names>[^\n]+) is required")
-_UNRECOGNISED = re.compile(r"error: unrecognized arguments: (?P<message>[^\n]+)")
-_CLICK = re.compile(
+_ONE_OF = lazy_pattern(r"error: one of the arguments (?P<names>[^\n]+) is required")
+_UNRECOGNISED = lazy_pattern(r"error: unrecognized arguments: (?P<message>[^\n]+)")
+_CLICK = lazy_pattern(
     r"(?:Error: |│ )Invalid value for (?:argument )?"
     r"'(?P<name>[^\n]+?)': (?P<message>[^\n│]+)"
 )
-_CLICK_MISSING = re.compile(
+_CLICK_MISSING = lazy_pattern(
     r"(?:Error: |│ )Missing (?:option|argument|parameter) '(?P<name>[^'\n]+)'"
 )
 _USAGE_EXITS = (2, 64)
@@ -41,9 +42,9 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
     """Return the data that a script printed: one JSON value, or its text as
     ``{"stdout": ...}``.
 
-    Text beyond *limit* is cut in the middle, where it matters least, and ``cut`` says
-    how many characters are missing. Several lines that are each a JSON object are a
-    list of them.
+    Text beyond *limit* is truncated in the middle, where it matters least, and ``cut``
+    says how many characters are missing. Several lines with a JSON object each become a
+    list.
 
     >>> read_output('{"pages": 3}')
     {'pages': 3}
@@ -63,11 +64,11 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
 
 
 def text_output(stdout: str, *, limit: int = TEXT_LIMIT) -> dict[str, Any]:
-    """Return text that a script printed as data, cut as `read_output` says."""
+    """Return a script's text output as data, truncated like `read_output` does."""
     text = stdout.strip()
     if len(text) <= limit:
         return {"stdout": text}
-    # The start shows what the output is, the end shows the result.
+    # The start shows the kind of output, the end shows the result.
     half = limit // 2
     return {
         "stdout": f"{text[:half]}\n[...]\n{text[-half:]}",
@@ -76,7 +77,7 @@ def text_output(stdout: str, *, limit: int = TEXT_LIMIT) -> dict[str, Any]:
 
 
 def _read_json(text: str) -> Any:
-    """Return the JSON value that *text* is, or the list of its lines' objects (JSON
+    """Parse *text* as one JSON value, or as a list with one object per line (JSON
     Lines).
     """
     try:
@@ -95,8 +96,8 @@ def _refuse(name: str) -> NoReturn:
 def usage_errors(
     exit_code: int, stderr: str, line: CommandLine | None = None
 ) -> tuple[SkillError, ...]:
-    """Return the errors that a script's own parser reports; none where it reports none,
-    or where the script ended with another code than parsers do.
+    """Return the errors that a script's own parser reports; empty if it reports none,
+    or if the exit code is not that of a parser.
 
     A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's
     JSON Pointer, or ``MISSING_REQUIRED_PARAM``.
@@ -118,7 +119,7 @@ def usage_errors(
     missing = ErrorCode.MISSING_REQUIRED_PARAM
     match = _last(_REQUIRED, stderr)
     if match:
-        # argparse lists all that are missing in one line.
+        # argparse lists all missing arguments in one line.
         names = [name.strip() for name in match["names"].split(",")]
         return tuple(
             _of_parameter(missing, name, "it is required", line) for name in names

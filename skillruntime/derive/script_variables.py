@@ -1,4 +1,4 @@
-"""Which variables of the environment a script reads, and without which it cannot run.
+"""Find the environment variables that a script reads, and those that it needs.
 
 The source is parsed, never imported or run, and no other file is read.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from skillruntime.derive.script_kind import script_kind
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["ScriptVariables", "script_variables"]
 
@@ -17,23 +18,26 @@ SOURCE_LIMIT = 400_000
 """Bytes of a script that is read; a longer one is data, or generated."""
 
 _MOST = 50
-_NODE = re.compile(r"\bprocess\.env(?:\.([A-Za-z_]\w*+)|\[[\"']([A-Za-z_]\w*+)[\"']\])")
-_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+_NODE = lazy_pattern(
+    r"\bprocess\.env(?:\.([A-Za-z_]\w*+)|\[[\"']([A-Za-z_]\w*+)[\"']\])"
+)
+_NAME = lazy_pattern(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptVariables:
-    """The variables of the environment that a script names.
+    """The environment variables that a script names.
 
-    ``needed`` are those without which each run fails, ``read`` all others, which may
-    have a default or belong to some runs.
+    Every run needs the ``needed`` ones; the other ones, ``read``, may have a default or
+    belong to some runs.
     """
 
     needed: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
 
 
-# A script is asked for at the activation of its skill and twice at each call.
+# A script's variables are requested at the activation of its skill and twice at each
+# call.
 @lru_cache(maxsize=256)
 def script_variables(source: bytes, path: str) -> ScriptVariables:
     """Return the variables that *source*, the script at *path* in its skill, names; at
@@ -49,7 +53,7 @@ def script_variables(source: bytes, path: str) -> ScriptVariables:
     text = source.decode("utf-8-sig", "replace")
     try:
         needed, read = _variables(text, script_kind(text, path))
-    except RecursionError:  # it is nested too deeply to be read
+    except RecursionError:  # the script is nested too deeply to be read
         return ScriptVariables()
     named = [name for name in needed if _NAME.fullmatch(name)]
     others = [name for name in read if _NAME.fullmatch(name) and name not in needed]
@@ -59,6 +63,9 @@ def script_variables(source: bytes, path: str) -> ScriptVariables:
 def _variables(text: str, kind: str) -> tuple[list[str], list[str]]:
     # The readers of the other languages are not imported.
     if kind == "python":
+        # Importing the Python parser takes longer than most scripts run.
+        if "environ" not in text and "getenv" not in text:
+            return [], []
         from skillruntime.derive.readers.python_variables import python_variables
 
         return python_variables(text)

@@ -1,6 +1,4 @@
-"""The words of a script about itself, made fit for a schema: names, help texts and
-descriptions.
-"""
+"""Adapt a script's own texts for a schema: names, help texts and descriptions."""
 
 from __future__ import annotations
 
@@ -8,18 +6,21 @@ import inspect
 import re
 from typing import Any
 
+from skillruntime.lazy_patterns import lazy_pattern
+
 __all__ = ["expanded", "first_paragraph", "flattened", "free_name", "plain_name"]
 
-_NO_WORDS = re.compile(
+_NO_WORDS = lazy_pattern(
     r"\s*+(?:[-=~*#]{3,}\s*+$"
     r"|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)"
 )
-"""Lines that describe nothing: rules, and who may use the script."""
+"""Lines without a description: rules, and licence terms."""
 
-_NOT_DESCRIPTIVE = re.compile(
+_NOT_DESCRIPTIVE = lazy_pattern(
     r"(?i)\s*+"
     r"(?:(?:[a-z ]{0,30}usage|examples?|options|arguments|args)\s*+:"
-    r"|this program is|permission is hereby)"
+    r"|this program is|permission is hereby|you may (?:not use|obtain)"
+    r"|unless required by applicable)"
 )
 
 DESCRIPTION_LIMIT = 600
@@ -36,8 +37,8 @@ def plain_name(name: str) -> str:
 
 
 def free_name(name: str, taken: dict[str, int]) -> str:
-    """Return *name*, with a number if it is in *taken*, which holds the last number of
-    each name.
+    """Return *name*, with a number if it is already in *taken*, which maps each name to
+    its last number.
 
     >>> taken = {}
     >>> free_name("size", taken), free_name("size", taken), free_name("size", taken)
@@ -52,8 +53,8 @@ def free_name(name: str, taken: dict[str, int]) -> str:
 
 
 def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
-    """Return *text* on one line, shortened to *limit* characters; an empty text where
-    it is not a string.
+    """Return *text* on one line, shortened to *limit* characters; empty if it is not a
+    string.
 
     >>> flattened("Pages to\\n    read")
     'Pages to read'
@@ -67,7 +68,7 @@ def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
 
 
 def first_paragraph(text: Any) -> str:
-    """Return what a docstring or a description says first, without usage lines.
+    """Return the first paragraph of a docstring or description, without usage lines.
 
     >>> first_paragraph("Merge PDF files.\\n\\nUsage: merge.py a.pdf b.pdf")
     'Merge PDF files.'

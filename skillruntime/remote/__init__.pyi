@@ -1,6 +1,7 @@
 from skillruntime.remote.client import RemoteClient as RemoteClient
 from skillruntime.remote.client import attach_remote_skills as attach_remote_skills
 from skillruntime.remote.client import fetch_descriptor as fetch_descriptor
+from skillruntime.remote.client import to_output as to_output
 from skillruntime.remote.credentials import ApiKey as ApiKey
 from skillruntime.remote.credentials import AuthorizationCode as AuthorizationCode
 from skillruntime.remote.credentials import ClientCredentials as ClientCredentials

@@ -1,8 +1,8 @@
-"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` makes it
-a runner for the runtime.
+"""Call remote skills: `RemoteClient` speaks to one skill, and `RemoteRunner` makes it a
+runner for the runtime.
 
-The flow decides; this is its driver: it sends, waits, and shows credentials to the
-skill's own origin alone.
+The flow makes every decision. This module drives it: it sends requests, waits, and
+shows credentials only to the skill's own origin.
 """
 
 from __future__ import annotations
@@ -89,9 +89,13 @@ _END_CODES = {
     ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
 }
 _ANSWER_SECONDS = 30.0
-"""For one whole answer, beside the time that a server is asked to hold it back."""
+"""The seconds for one complete answer, in addition to the time that the server may hold
+it back.
+"""
+_ENDING_SECONDS = 5.0
+"""The seconds that a server has to stop a skill at its deadline, and to answer."""
 _CANCEL_SECONDS = 1.0
-"""For asking the server to stop an execution that was cancelled here."""
+"""The seconds for asking the server to stop a cancelled execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,12 @@ class RemoteClient:
     """Calls one remote skill.
 
     *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP
-    may connect. *wait_seconds* is how long a server that can is asked to hold an answer
-    back until there is news; 0 polls. One answer, to its last byte, may take 30 seconds
-    more than that. *patience* is how many seconds a server may be away, or answer too
-    slowly, while an execution is begun or followed. *grace* is how many seconds after
-    the timeout that was asked of it a server may still take to say how the execution
-    ended.
+    may connect. *wait_seconds* is how long a server may hold an answer back until the
+    execution changes, if the server supports that; with 0 the client polls. A complete
+    answer may take 30 seconds more. *patience* is how many seconds a server may be
+    unreachable, or too slow, while an execution is begun or followed. *grace* is how
+    many seconds after the requested timeout a server may still take to report how the
+    execution ended.
     """
 
     descriptor: SkillDescriptor
@@ -127,25 +131,25 @@ class RemoteClient:
         caller: Caller | None = None,
         on_change: Callable[[Execution], None] | None = None,
     ) -> Execution:
-        """Invoke the skill and return the execution that has ended.
+        """Invoke the skill and return the finished execution.
 
-        *key* is the idempotency key: the same key is the same execution. *timeout*, in
-        seconds, is asked of the server; one that does not keep it is given up after
-        `grace`. *on_change* sees the execution at every step: its id is what `resume`
-        takes.
+        *key* is the idempotency key: the same key means the same execution. The server
+        is asked to stop after *timeout* seconds; if it does not, the client gives up
+        after `grace`. *on_change* receives the execution at every step; pass its id to
+        `resume`.
 
         Raises:
-            RemoteError: it was refused, or could not be followed to its end.
+            RemoteError: the call was refused, or could not be followed to its end.
             SkillOutputError: its output is not what the descriptor promises.
         """
         repeatable = may_be_repeated(self.descriptor.extensions.annotations)
         timeout_ms: float | None = None
         deadline: float | None = None
         if timeout is not None:
-            # At least one: 0 is refused by the protocol, and a call that has no time
-            # left is still a call.
+            # At least one second: the protocol refuses 0, and a call without time left
+            # is still a call.
             timeout_ms = max(1.0, round(timeout * 1000))
-            # The server keeps the timeout; ours is only for one that does not.
+            # The server enforces the timeout; our own is for a server that does not.
             deadline = timeout + self.grace
         context = InvocationContext(trace_id, timeout_ms=timeout_ms)
         request = InvocationRequest(
@@ -172,9 +176,10 @@ class RemoteClient:
             message += f"; the execution is {last.execution_id}"
             details = {"execution_id": last.execution_id}
         elif self.descriptor.extensions.idempotency_key:
-            # With this key the execution can be found, if there is one.
+            # With this key the execution can be found, if the server began one.
             details = {"idempotency_key": plan.key}
-        # It may still run there: the error must not suggest a second call.
+        # The skill may still run on the server: the error must not suggest a second
+        # call.
         raise RemoteError(
             ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details),
             may_have_run=True,
@@ -183,7 +188,7 @@ class RemoteClient:
     async def resume(
         self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None
     ) -> Execution:
-        """Follow an execution that was begun before, perhaps by an earlier process, and
+        """Follow an execution that was begun earlier, perhaps by another process, and
         return it when it has ended.
         """
         plan = self._plan_for_known()
@@ -210,8 +215,8 @@ class RemoteClient:
             SkillOutputError: the output does not fit.
         """
         schema = self.descriptor.output.schema
-        # A third party wrote the descriptor; an output that breaks it must not reach a
-        # model as a result.
+        # An output that breaks the descriptor must not reach a model as a result,
+        # although a third party wrote both.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
             document = {"input": {"type": "object"}, "output": schema}
             contract = Contract.from_dict(document, name=self.descriptor.id)
@@ -292,8 +297,8 @@ class RemoteClient:
 
 @dataclass(slots=True)
 class _Sender:
-    """Sends requests, with credentials to the origin of the endpoint only; credentials
-    that are refused are renewed once.
+    """Sends requests. Credentials go only to the origin of the endpoint; if they are
+    refused, they are renewed once.
     """
 
     transport: Transport
@@ -348,14 +353,21 @@ class RemoteRunner:
 
     client: RemoteClient
 
-    # The server was asked to stop, but may still be running.
+    # The server was asked to stop the skill, which may still be running.
     stops_when_cancelled = False
+
+    @property
+    def grace(self) -> float:
+        """The seconds after the deadline in which the server may answer with the output
+        that the skill had printed by then.
+        """
+        return min(self.client.grace, _ENDING_SECONDS)
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Invoke the skill and return its output.
 
         Raises:
-            RemoteError: it was refused, failed, ran out of time or could not be
+            RemoteError: the skill refused, failed, ran out of time or could not be
                 reached.
         """
         timeout = context.remaining
@@ -365,7 +377,7 @@ class RemoteRunner:
             timeout = math.ceil(timeout)
         caller = self.client.caller
         if context.caller:
-            # A server that trusts us can distinguish our users by this id.
+            # A server that trusts this client can distinguish its users by this id.
             caller = replace(caller, id=context.caller)
         try:
             execution = await self.client.invoke(
@@ -384,8 +396,8 @@ class RemoteRunner:
 
 
 def _note_end(execution: Execution, context: CallContext) -> None:
-    """Note for the envelope what the skill returned though it failed, and how its
-    script ended, as far as the server says it.
+    """Note for the envelope the partial output of a failed skill, and how its script
+    ended, if the server reports them.
     """
     if execution.status is not ExecutionStatus.COMPLETED and execution.has_output:
         context.execution["output"] = execution.output
@@ -393,7 +405,7 @@ def _note_end(execution: Execution, context: CallContext) -> None:
     exit_code = stated.get("exit_code")
     if isinstance(exit_code, int) and not isinstance(exit_code, bool):
         context.execution["exit_code"] = exit_code
-    # From a peer: it is read by models, and of any length.
+    # From a peer: the text is read by models, and may have any length.
     for name, limit in (("exit_meaning", 200), ("stderr", 2_000)):
         text = stated.get(name)
         if isinstance(text, str) and text:
@@ -404,7 +416,8 @@ def to_output(execution: Execution) -> Any:
     """Return the output of an ended execution.
 
     Raises:
-        RemoteError: it did not complete; the skill's own errors where it sent some.
+        RemoteError: the execution did not complete; the error has the skill's own
+            errors, if it sent any.
     """
     if execution.status is ExecutionStatus.COMPLETED:
         return execution.output
@@ -444,7 +457,9 @@ def as_input_error(error: RemoteError) -> SkillInputError | None:
 
 
 def _violation_error(violation: Mapping[str, Any]) -> SkillError:
-    """Return one violation of section 9 as an error for the model."""
+    """Return one violation in a server's error (invocation protocol, section 9) as an
+    error for the model.
+    """
     # The model knows its arguments, not the protocol's request around them.
     path = str(violation.get("field") or "").removeprefix("/inputs")
     expected = violation.get("expected")
@@ -472,14 +487,14 @@ def remote_runners(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> RunnerFactory:
-    """Return the factory for `SkillRuntime(runners=[...])`: it runs the skills whose
-    descriptor.json says api or task.
+    """Return the factory for `SkillRuntime(runners=[...])`.
 
-    A plugin runs here and knowledge is read here: neither gets a remote runner.
+    It runs the skills whose descriptor.json says api or task; plugins run locally and
+    knowledge is read locally, so neither gets a remote runner.
     """
 
     def factory(skill: Skill, contract: Contract) -> Runner | None:
-        # A script of the skill runs here, whatever the descriptor says of an endpoint.
+        # A skill's own script runs locally, even if the descriptor names an endpoint.
         if contract.name != skill.name or contract.run.get("script"):
             return None
         descriptor = _remote_descriptor(skill)
@@ -501,7 +516,7 @@ def attach_remote_skills(
     """Make the skills that have a descriptor.json and no contract callable, and return
     their names.
 
-    The descriptor is then their contract; a skill with both is run by `remote_runners`.
+    The descriptor becomes their contract; `remote_runners` runs a skill that has both.
 
     Raises:
         InvalidSkillError: a descriptor is invalid.
@@ -526,7 +541,8 @@ def _remote_descriptor(skill: Skill) -> SkillDescriptor | None:
     descriptor = read_descriptor_file(skill)
     if descriptor is None:
         return None
-    # A plugin is embedded and knowledge is read (4.3): neither is called.
+    # A plugin is embedded and knowledge is read (4.3): neither is called over the
+    # network.
     if descriptor.capability_type in (CapabilityType.API, CapabilityType.TASK):
         return descriptor
     return None
@@ -543,12 +559,12 @@ async def fetch_descriptor(
     as an API key.
 
     Raises:
-        RemoteError: it cannot be fetched.
+        RemoteError: the descriptor cannot be fetched.
         InvalidSkillError: the address does not hold a descriptor.
     """
     headers = {"accept": "application/json"}
     if credentials is not None:
-        # The descriptor is not known yet, so that the usual scheme is assumed.
+        # The descriptor is not known yet, so the usual scheme is assumed.
         shown = await credentials(AuthConfig(AuthType.API_KEY), False)
         headers |= shown.headers
     request = WireRequest("GET", url, headers)

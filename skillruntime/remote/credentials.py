@@ -1,5 +1,5 @@
-"""The credentials that a client sends: a key, a token, or what the host's own callable
-returns.
+"""Provide the credentials that a client sends: a key, a token, or the result of a
+callable of the host.
 
 A third party writes the descriptor and may name any endpoint: each variable of the
 environment is therefore named for the host that it belongs to, and its value is never
@@ -57,12 +57,12 @@ __all__ = [
 
 # RFC 6749, appendix A.12, without the space: it goes into a header.
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-_EARLY = 30.0  # seconds before its end that a token counts as expired
+_EARLY = 30.0  # a token counts as expired this many seconds before it ends
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What goes with a request: headers; for ``custom`` authentication, also
+    """The credentials of one request: headers and, for ``custom`` authentication,
     ``caller.credentials`` of the body.
     """
 
@@ -72,7 +72,7 @@ class Shown:
 
 Credentials = Callable[[AuthConfig, bool], Awaitable[Shown]]
 """Returns the credentials to send for an `AuthConfig`. The second argument is true if
-those that were sent before were refused.
+the previous credentials were refused.
 """
 
 
@@ -95,8 +95,8 @@ class ApiKey:
         """Return the header.
 
         Raises:
-            RemoteError: the skill asks for OAuth or custom credentials; a key that was
-                meant for others is not sent.
+            RemoteError: the skill asks for OAuth or custom credentials, and the key is
+                meant for another scheme.
         """
         if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
             message = (
@@ -112,7 +112,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class CustomCredentials:
-    """Sends what the host's *callable* returns: a mapping, put under
+    """Sends the mapping that the host's *callable* returns as
     ``caller.credentials``.
     """
 
@@ -147,8 +147,8 @@ class Token:
 class ClientCredentials:
     """Credentials of a program: its own id and secret for a token (RFC 6749, 4.4).
 
-    The token is fetched once, however many calls wait for it, and again shortly before
-    it expires or when it was refused.
+    All waiting calls share one fetched token. It is fetched again shortly before it
+    expires, and after a refusal.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class ClientCredentials:
         self._lock = _LoopLock()
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the ``Authorization`` header with a valid token; *is_refused* asks for
-        another token than the last one.
+        """Return the ``Authorization`` header with a valid token; with *is_refused*,
+        with a new one.
         """
         before = self._token
         async with self._lock.of_this_loop():
@@ -305,7 +305,7 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
 
 
 def _in_variable(character: str) -> str:
-    """Return one character of a host as it is written in the name of a variable."""
+    """Return how one character of a host is written in the name of a variable."""
     if character.isalnum():
         return character
     # A dash and a dot are written differently, so that api-example.com never gets the
@@ -324,8 +324,8 @@ def from_environment(
     missing, their first use raises an error that names it.
 
     The variable of an API key is `variable_for` the endpoint; the key is sent only to a
-    skill that asks for one. For OAuth it is ``SKILLRUNTIME_TOKEN_...`` for a token that
-    the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
+    skill that asks for one. For OAuth the variable is ``SKILLRUNTIME_TOKEN_...`` for an
+    existing token, or ``SKILLRUNTIME_CLIENT_ID_...`` and
     ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
     """
     variables = os.environ if environment is None else environment
@@ -384,8 +384,8 @@ async def ask_for_token(
     and the secret, with which the client authenticates as in RFC 6749, 2.3.1.
 
     Raises:
-        RemoteError: it issues none. The message repeats only the error code of its
-            answer.
+        RemoteError: the endpoint issues no token. The message repeats only the error
+            code of the answer.
     """
     headers = {
         "content-type": "application/x-www-form-urlencoded",
@@ -428,8 +428,8 @@ def _read_token(response: WireResponse, now: float) -> Token:
 
 
 def _bearer_token(document: Mapping[str, Any]) -> str | None:
-    """Return the access token in the answer of a token endpoint; None if there is none
-    that can be shown as a bearer token.
+    """Return the access token in the answer of a token endpoint; None if the answer has
+    no token that can be sent as a bearer token.
     """
     # RFC 6749, 7.1: the type is case-insensitive, and a token of an unknown type must not
     # be used.
@@ -442,8 +442,8 @@ def _bearer_token(document: Mapping[str, Any]) -> str | None:
 
 
 def _end(lifetime: Any, now: float) -> float | None:
-    """Return when a token ends that lasts *lifetime* seconds; None if that is not a
-    number. Some endpoints write the number as a string.
+    """Return the time at which a token with a *lifetime* in seconds expires; None if
+    *lifetime* is not a number. Some endpoints write it as a string.
     """
     if isinstance(lifetime, str) and lifetime.isdecimal():
         return now + int(lifetime[:12])
@@ -453,8 +453,8 @@ def _end(lifetime: Any, now: float) -> float | None:
 
 
 def _auth_required(message: str, kind: AuthType | None = None) -> RemoteError:
-    """Return the error of missing credentials, with the *kind* that the skill asks
-    for.
+    """Return the error for missing credentials, which names the *kind* that the skill
+    asks for.
     """
     details = None if kind is None else {"required_auth_type": kind.value}
     return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details))

@@ -1,5 +1,5 @@
-"""A skill's descriptor: what its provider offers and how it is called (descriptor
-document 4).
+"""Read and write a skill's descriptor, in which its provider states what the skill does
+and how to call it (descriptor document 4).
 
 JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and
 raises once; fields that the protocol documents do not name are kept, so that a
@@ -55,8 +55,8 @@ __all__ = [
 ]
 
 
-# A broken one is found when the descriptor is read, and not at the first call that
-# would use it.
+# A broken schema is reported when the descriptor is read, not at the first call that
+# uses it.
 _URLS: tuple[tuple[str, ...], ...] = (
     ("endpoint", "url"),
     ("endpoint", "status_url"),
@@ -69,6 +69,7 @@ _URLS: tuple[tuple[str, ...], ...] = (
     ("documentation_url",),
 )
 _VERSIONS: tuple[tuple[str, ...], ...] = (("version",), ("protocol", "version"))
+_MOST_FAULTS = 20  # in a message; an empty descriptor has twelve
 _WAY = 30.0  # seconds for the network, and for waiting until the skill runs
 # Keywords that say nothing about which values are valid (JSON Schema 2020-12, core 8
 # and validation 9).
@@ -123,13 +124,18 @@ class SkillDescriptor:
         """
         faults = find_faults(document)
         if faults:
+            listed = "; ".join(faults[:_MOST_FAULTS])
+            if len(faults) > _MOST_FAULTS:
+                listed += f"; and {len(faults) - _MOST_FAULTS} more"
             raise InvalidSkillError(
-                f"The descriptor is invalid: {faults[0]}", details={"faults": faults}
+                f"The descriptor is invalid: {listed}", details={"faults": faults}
             )
         return read(cls, document)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the descriptor as a JSON object; what has no value is left out."""
+        """Return the descriptor as a JSON object; fields without a value are left
+        out.
+        """
         return write(self)
 
     @property
@@ -143,11 +149,11 @@ class SkillDescriptor:
         return f"{self.id}@{Version.parse(self.version).major}"
 
     def input_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of all inputs: that of the extension where there is
-        one, else one made of ``inputs``.
+        """Return the JSON Schema of all inputs: the one of the extension if present,
+        else one that is made from ``inputs``.
         """
-        # `inputs` (4.4) has no place for rules between parameters; a contract that has
-        # some is announced whole.
+        # `inputs` (4.4) cannot express rules between parameters; a contract with such
+        # rules is announced as a complete schema.
         if self.extensions.input_schema is not None:
             return dict(self.extensions.input_schema)
         return schema_from_inputs(self.inputs)
@@ -169,7 +175,7 @@ class SkillDescriptor:
             document["output"] = self.output.schema
         if self.extensions.annotations:
             document["annotations"] = dict(self.extensions.annotations)
-        # A client that waited just as long as the skill may run would give up a moment
+        # A client that waited exactly as long as the skill may run would give up just
         # before the answer.
         if self.endpoint.timeout_ms is not None:
             seconds = self.endpoint.timeout_ms / 1000 + _WAY
@@ -194,8 +200,8 @@ def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any
 def inputs_from_schema(
     schema: Mapping[str, Any] | bool,
 ) -> tuple[tuple[ParameterDefinition, ...], bool]:
-    """Return the parameters that *schema* describes, and whether they express all of
-    it.
+    """Return the parameters that *schema* describes, and whether they express the
+    complete schema.
 
     >>> inputs, is_whole = inputs_from_schema({
     ...     "type": "object",
@@ -241,8 +247,8 @@ def find_faults(document: Any) -> list[str]:
     """Return the faults of a descriptor's document as sentences; none if it is a
     descriptor.
     """
-    # What no JSON text can hold comes first: NaN, keys that are not strings, a depth
-    # that would break the validator.
+    # Check first for values that JSON text cannot hold: NaN, keys that are not strings,
+    # a depth that would break the validator.
     fault = find_fault(document)
     if fault:
         return [f"it is not JSON: {fault}"]
@@ -268,12 +274,33 @@ def find_faults(document: Any) -> list[str]:
     if faults:
         return faults
     # Only in a document of the right form are the schemas at their places.
-    return _schema_faults(document)
+    return _default_faults(document) + _schema_faults(document)
 
 
 @cache
 def _form() -> Schema:
     return Schema(DESCRIPTOR_SCHEMA, where="descriptor")
+
+
+def _default_faults(document: Mapping[str, Any]) -> list[str]:
+    """Return the faults of defaults that do not have their parameter's type: a caller
+    who relies on such a default would be refused.
+    """
+    faults = []
+    for index, item in enumerate(document["inputs"]):
+        kind = item.get("type", "any")
+        default = item.get("default")
+        # 4.4 writes "no default" as null.
+        if default is not None and not _is_of_type(default, kind):
+            faults.append(
+                f"the default of {item['name']!r} is not of the type {kind} - at "
+                f"/inputs/{index}/default"
+            )
+    return faults
+
+
+def _is_of_type(value: Any, kind: str) -> bool:
+    return kind == "any" or Schema({"type": kind}).is_valid(value)
 
 
 def _schema_faults(document: Mapping[str, Any]) -> list[str]:
@@ -299,7 +326,7 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
 
 
 def _at(document: Any, path: tuple[str, ...]) -> Any:
-    """Return the value at *path*; None where there is none."""
+    """Return the value at *path*; None if it is absent."""
     for name in path:
         if not isinstance(document, Mapping):
             return None
@@ -308,8 +335,9 @@ def _at(document: Any, path: tuple[str, ...]) -> Any:
 
 
 def _repeated_names(inputs: Any) -> list[str]:
-    """Return the names that several inputs have."""
-    # uniqueItems compares whole items: two of one name and different types would pass.
+    """Return the names that more than one input has."""
+    # uniqueItems compares complete items: two inputs with one name and different types
+    # would pass.
     if not isinstance(inputs, list):
         return []
     names = Counter(
@@ -345,11 +373,15 @@ def _parameter(name: str, schema: Any, required: bool) -> ParameterDefinition:
         if kind is not None:
             rest["type"] = kind
         kind = "any"
+    default = schema.get("default", ABSENT)
+    # A contract never fills in such a default, so it is not announced.
+    if default is not None and default is not ABSENT and not _is_of_type(default, kind):
+        default = ABSENT
     return ParameterDefinition(
         name,
         kind,
         str(schema.get("description") or ""),
         required,
-        schema.get("default", ABSENT),
+        default,
         rest or None,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from skillruntime.catalog.file_opening import read_inside
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.unforeseen import refusing_unforeseen
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.descriptor import SkillDescriptor
 from skillruntime.remote.protocol import MessageError, parse_json
@@ -16,15 +17,14 @@ _MAX_BYTES = 1024 * 1024  # as for a contract
 
 
 def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
-    """Return the descriptor.json of a skill; None if it has none.
+    """Return the descriptor.json of a skill; None if the skill has no such file.
 
-    Raises:
-        InvalidSkillError: it has one, and it is invalid.
+    Raises: InvalidSkillError: the file is invalid.
     """
     path = Path(skill.directory) / "descriptor.json"
     try:
-        # As every file of a skill: no link is followed, no FIFO waited for, and nothing
-        # larger is read.
+        # As for every file of a skill: links are not followed, FIFOs are not waited
+        # for, and larger files are not read.
         data = read_inside(
             str(skill.directory), "descriptor.json", _MAX_BYTES, identity=skill.identity
         )
@@ -41,4 +41,5 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
         raise InvalidSkillError(
             f"{path} is not JSON: {error.violations[0]['actual']}"
         ) from None
-    return SkillDescriptor.from_dict(document)
+    with refusing_unforeseen(str(path)):
+        return SkillDescriptor.from_dict(document)

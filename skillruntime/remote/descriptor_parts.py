@@ -20,8 +20,8 @@ PROTOCOL_VERSION: Final = "1.0.0"
 
 
 class CapabilityType(StrEnum):
-    """What kind of thing the skill is (4.3): code to embed, a remote service, text to
-    read, work that someone does.
+    """The kind of skill (4.3): code to embed, a remote service, text to read, or a task
+    for a person.
     """
 
     PLUGIN = "plugin"
@@ -31,8 +31,9 @@ class CapabilityType(StrEnum):
 
 
 class AccessPolicy(StrEnum):
-    """Who may see and call a skill (4.3): all; all see it, callers with credentials
-    call it; only those see it.
+    """Who may see and call a skill (4.3). Public: everyone. Restricted: everyone sees
+    it, and callers with credentials call it. Private: only callers with credentials see
+    it.
     """
 
     PUBLIC = "public"
@@ -83,7 +84,7 @@ class RetryPolicy:
 class InvocationEndpoint:
     """Where the skill is called (4.4).
 
-    A URL with ``{execution_id}`` is a template, as in 4.4; to one without it the id is
+    A URL with ``{execution_id}`` is a template, as in 4.4; otherwise the id is
     appended, as in 6.2.
     """
 
@@ -96,8 +97,8 @@ class InvocationEndpoint:
     retry: RetryPolicy | None = None
 
     def status_of(self, execution_id: str) -> str:
-        """Return the URL of the status of *execution_id*; without a ``status_url`` it
-        is next to the endpoint's.
+        """Return the status URL of *execution_id*; without a ``status_url`` it stands
+        next to the endpoint's URL.
 
         >>> url, status_url = "https://a.example/invoke", "https://a.example/status"
         >>> InvocationEndpoint(url, status_url=status_url).status_of("e/1")
@@ -187,11 +188,11 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What the server can do beyond the protocol documents; a peer that knows none of
-    it works unchanged.
+    """The server's features beyond the protocol documents; a peer that does not know
+    them works unchanged.
 
     ``annotations`` are the contract's (``read_only``, ``idempotent``); ``input_schema``
-    is the whole input schema, where ``inputs`` cannot say it all; ``wait_seconds`` is
+    is the complete input schema, if ``inputs`` cannot express it; ``wait_seconds`` is
     the longest ``Prefer: wait``.
     """
 
@@ -207,8 +208,8 @@ class Extensions:
 
 
 def fill_url(template: str, execution_id: str) -> str:
-    """Return *template* with the id in its place, or appended where it has none; the id
-    cannot leave its segment.
+    """Return *template* with the id filled in, or appended if *template* has no place
+    for it; the id cannot leave its path segment.
     """
     # A server may choose any id: one with slashes or dots must not name another
     # address.
@@ -229,7 +230,9 @@ def is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = ascii_host(url)
-        port = parts.port  # raises where it is not a number, or too large
+        port = (
+            parts.port
+        )  # raises ValueError if the port is not a number, or is too large
     except ValueError:
         return False
     # Port 0 cannot be connected to.
@@ -245,6 +248,6 @@ def _admits_null(schema: Mapping[str, Any]) -> bool:
 
 
 def _beside(url: str, word: str) -> str:
-    """Return the address next to the endpoint's: its last segment is replaced."""
+    """Return the endpoint's address with its last segment replaced."""
     parent, _, _ = url.rstrip("/").rpartition("/")
     return f"{parent}/{word}"

@@ -51,8 +51,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["version"],
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
-        # Any text, because 4.2 defines no form. Only NUL is refused, which PostgreSQL
-        # cannot store in a text.
+        # Any text, because 4.2 does not define a form. Only NUL is refused: PostgreSQL
+        # cannot store it.
         "id": {
             "type": "string",
             "minLength": 1,
@@ -73,8 +73,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["url"],
             "properties": {
                 "url": _URL,
-                # 4.4 names no other; a GET could be repeated by any cache or proxy on
-                # the way.
+                # 4.4 names no other method, and a cache or proxy may repeat a GET.
                 "method": {"enum": ["POST"]},
                 # Without regard to case, and with parameters (RFC 9110, 8.3.1).
                 "content_type": {
@@ -86,8 +85,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 # 2^53: above it, other readers of JSON round whole numbers (RFC 8259,
                 # section 6).
                 "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 2**53},
-                # Third parties write descriptors: none may keep a client trying for
-                # weeks.
+                # A third party's descriptor must not keep a client trying for weeks.
                 "retry": {
                     "type": "object",
                     "properties": {
@@ -175,7 +173,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             },
         },
     },
-    # 4.4: without a token_url there is no way to a token.
+    # 4.4: a token cannot be obtained without a token_url.
     "allOf": [
         {
             "if": {

@@ -1,5 +1,5 @@
-"""Hosts and path segments of URLs, in the one form in which they are compared, resolved
-and sent.
+"""Normalize the hosts and path segments of URLs, so that they are compared, resolved
+and sent in one form.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def ascii_host(url: str) -> str:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return the scheme, host and port of *url*: the only one that may receive the
-    credentials for it.
+    """Return the origin of *url* (scheme, host and port): only this origin may receive
+    its credentials.
 
     Raises:
         ValueError: the URL is malformed.
@@ -41,7 +41,7 @@ def origin_of(url: str) -> tuple[str, str, int]:
 
 
 def escape_segment(text: str) -> str:
-    """Return *text* as one segment of a path, which it cannot leave.
+    """Return *text* escaped as one path segment, so that it cannot name another path.
 
     >>> [escape_segment(text) for text in ("a/b", "..", "技", "urn:x:y")]
     ['a%2Fb', '%2E%2E', '%E6%8A%80', 'urn%3Ax%3Ay']

@@ -1,4 +1,6 @@
-"""One HTTP exchange as values: what both sides speak, and what a transport carries."""
+"""One HTTP exchange as values: the request and response that both sides and the
+transports use.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """A request. Header names are in lower case; *peer* is the address it came from,
-    where a server knows it.
+    """A request. Header names are in lower case; *peer* is the address of the sender,
+    if the server knows it.
     """
 
     method: str
@@ -49,8 +51,8 @@ class WireResponse:
 
 
 class UnreachableError(Exception):
-    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: the
-    client did not send it.
+    """The request got no answer. ``was_sent`` means that it may have arrived,
+    ``is_refused`` that the client did not send it.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from skillruntime.remote.ssrf_guard import AddressGuard
 __all__ = ["HttpTransport"]
 
 MAX_RESPONSE: Final = 10 * 1024 * 1024
-"""Bytes of a response that are read; a longer one is refused."""
+"""The most bytes of a response; a longer one is refused."""
 _FOLLOWED: Final = (301, 302, 303, 307, 308)
 _FOLLOWED_AS_POST: Final = (307, 308)
 _NOT_CONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -57,8 +57,8 @@ class HttpTransport:
 
     async def __aenter__(self) -> HttpTransport:
         # No proxy from the environment: it would resolve the name again, beyond the
-        # guard. And no cookies: the client would keep them for the address that was
-        # connected to, which may be that of many names.
+        # guard. And no cookies: the client would keep them for the connected address,
+        # which many host names may share.
         self._client = httpx2.AsyncClient(
             verify=_tls(),
             trust_env=False,
@@ -80,8 +80,7 @@ class HttpTransport:
         trace: TracebackType | None,
     ) -> None:
         assert self._client is not None
-        # Bounded, but generously: on a busy machine a close that is given up leaks the
-        # socket.
+        # A generous bound: on a busy machine, giving up a close would leak the socket.
         with anyio.CancelScope(shield=True), anyio.move_on_after(10):
             await self._client.aclose()
 
@@ -89,13 +88,13 @@ class HttpTransport:
         """Send *request* and return its response.
 
         Raises:
-            UnreachableError: there was none.
+            UnreachableError: no response came.
         """
         address = ""
         with anyio.move_on_after(self._timeout):
             address = await self._guard.address_of(request.url)
             response = await self._send_once(request, address)
-            # Three, for a server may move a path; more is a loop.
+            # A server may move a path, but more than three redirects are a loop.
             for _ in range(3):
                 target = _same_origin_target(request, response)
                 if target is None:
@@ -182,7 +181,7 @@ async def send(
     *,
     timeout: float = 60.0,
 ) -> WireResponse:
-    """Send one request over *transport*, or over HTTP without one, and return the
+    """Send one request over *transport*, by default over HTTP, and return the
     response.
     """
     if transport is not None:
@@ -200,8 +199,8 @@ def _netloc(host: str, port: int | None) -> str:
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:
-    """Return the target of a redirect if it is followed: only to the same origin, and
-    for a POST only if the method stays POST.
+    """Return the target of a redirect, or None if it must not be followed: a redirect
+    is followed to the same origin only, and a POST only if its method stays POST.
     """
     followed = _FOLLOWED if request.method == "GET" else _FOLLOWED_AS_POST
     location = response.headers.get("location")

@@ -1,5 +1,5 @@
-"""The client's side of one invocation as a generator: it yields steps and is sent their
-results. No I/O.
+"""The client's side of one invocation, as a generator that yields steps and is sent
+their results. No I/O.
 
     plan -> POST -> accepted -> GET status, pause, ... -> GET result -> the final
     `Execution`
@@ -48,8 +48,12 @@ _LAST_POLL: Final = 5.0
 _MOST_ATTEMPTS: Final = 10
 """Attempts at a call that timed out, even if the server suggests more."""
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
-# The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that
-# it may be repeated.
+_REFUSED_ADDRESS: Final = (
+    "Report to the user that this program does not send calls to this address; "
+    "continue without this skill"
+)
+# With these statuses the server did not accept the request; by RFC 9110, 15.5.9, a
+# request may be repeated after 408.
 _NOT_TAKEN: Final = frozenset({408, 429, 503})
 
 
@@ -69,8 +73,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """The current state of the execution, to store its id or show its progress. Send
-    back None.
+    """Report the current state of the execution, to store its id or show its progress.
+    Send back None.
     """
 
     execution: Execution
@@ -82,7 +86,7 @@ InvocationFlow: TypeAlias = Generator[Send | Pause | Saw, StepResult, Execution]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The invocation, and how patiently it is made.
+    """One invocation, and how long and how often to try it.
 
     ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice
     without harm; ``jitter`` gives numbers from 0 to 1; ``patience`` is how many seconds
@@ -102,28 +106,28 @@ class Plan:
 
     @property
     def retry(self) -> RetryPolicy:
-        """How often to try a POST that did not get through."""
+        """How often to try a POST that the server did not receive."""
         return self.descriptor.endpoint.retry or RetryPolicy()
 
     @property
     def has_key(self) -> bool:
-        """Whether the server recognizes a request that is sent again by its key."""
+        """Whether the server recognizes a repeated request by its key."""
         return self.descriptor.extensions.idempotency_key
 
     @property
     def may_repeat(self) -> bool:
         """Whether a POST whose answer was lost may be sent again: the server recognizes
-        it, or it does no harm.
+        it, or a second run does no harm.
         """
         return self.repeatable or self.has_key
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A POST that did not get through and may be sent again.
+    """A failed POST that may be sent again.
 
-    ``may_have_run`` says that the skill may or may not run because of it; ``hint`` is
-    the server's suggestion of when to try again.
+    ``may_have_run`` says that the skill may have run because of it; ``hint`` is the
+    server's suggestion of when to try again.
     """
 
     document: ErrorDocument
@@ -132,11 +136,11 @@ class _Failure:
 
 
 def check_protocol(descriptor: SkillDescriptor) -> None:
-    """Check that we speak the descriptor's protocol: the same MAJOR (section 8), before
-    anything is sent.
+    """Check before any request that the descriptor's protocol has our MAJOR version
+    (invocation protocol, section 8).
 
     Raises:
-        RemoteError: we do not.
+        RemoteError: the MAJOR versions differ.
     """
     # MINOR versions add fields, which are ignored where they are unknown.
     stated = descriptor.protocol.version
@@ -158,7 +162,7 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
 
 
 def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
-    """Return the refusal of a protocol version (section 8)."""
+    """Return the refusal of a protocol version (invocation protocol, section 8)."""
     message = (
         f"Protocol {details['descriptor_version']} is not "
         f"{details['consumer_supported_range']}"
@@ -169,11 +173,12 @@ def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
 def invoke(plan: Plan) -> InvocationFlow:
     """Invoke the skill and follow the execution to its end.
 
-    An execution that timed out is tried again, after the delay that the server
-    suggests, where that does no harm.
+    After a timeout the skill is invoked again, with the delay that the server suggests,
+    if a second run does no harm.
 
     Raises:
-        RemoteError: refused, unreachable, or an answer that is not the protocol.
+        RemoteError: the server refused, was unreachable, or did not follow the
+            protocol.
     """
     check_protocol(plan.descriptor)
     attempt = 0
@@ -228,7 +233,7 @@ def _submit(
 ) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
     """POST until the call is accepted, refused, or no longer safe to repeat.
 
-    Return the execution, and in how many seconds the server wants to be asked again.
+    Return the execution, and the seconds until the server wants to be asked again.
     """
     request = _submission(plan)
     may_have_run = False  # by any attempt so far
@@ -236,7 +241,7 @@ def _submit(
     for attempt in itertools.count():
         sent_at = plan.clock()
         answer = yield Send(request)
-        # Also the time of the attempt: a server that sends its answers byte by byte
+        # Count the time of the attempt too: a server that sends an answer byte by byte
         # takes a minute for each.
         waited += plan.clock() - sent_at
         try:
@@ -245,7 +250,7 @@ def _submit(
                 assert isinstance(answer, WireResponse)
                 return _read_execution(answer, plan, None), _next_poll(answer)
         except RemoteError as error:
-            # Where the answer cannot be read, or is too long, the request was sent.
+            # If the answer is unreadable or too long, the request was still sent.
             may_have_run = may_have_run or error.may_have_run
             raise _given_up(plan, error.document, may_have_run) from None
         may_have_run = may_have_run or failure.may_have_run
@@ -283,20 +288,18 @@ def _submission(plan: Plan) -> WireRequest:
 
 
 def _given_up(plan: Plan, document: ErrorDocument, may_have_run: bool) -> RemoteError:
-    """Return the error of a submission that is not sent again."""
+    """Return the error for a submission that will not be repeated."""
     if may_have_run and plan.has_key:
-        # Sent again under this key, the request is the same execution.
+        # A repeated request with this key is the same execution.
         details = {**(document.details or {}), "idempotency_key": plan.key}
         document = replace(document, details=details)
     return RemoteError(document, may_have_run=may_have_run and not plan.repeatable)
 
 
 def _submission_failure(answer: StepResult) -> _Failure | None:
-    """Return why a POST was not accepted, if it may be sent again; None if *answer*
-    answers it.
+    """Return the failure of a POST that may be repeated; None if *answer* accepts it.
 
-    Raises:
-        RemoteError: it was not accepted, and must not be sent again.
+    Raises: RemoteError: the POST was not accepted and must not be repeated.
     """
     if isinstance(answer, UnreachableError):
         # We refused to send the request, for example to a private address.
@@ -366,9 +369,7 @@ def _follow(
 def _get(
     plan: Plan, url: str, more: Mapping[str, str] | None = None
 ) -> Generator[Send | Pause | Saw, StepResult, WireResponse]:
-    """GET until there is a usable answer; repeat the request while no answer
-    arrives.
-    """
+    """Repeat a GET until a usable answer arrives."""
     headers = {**plan.headers, **(more or {}), "accept": "application/json"}
     request = WireRequest("GET", url, headers)
     # A GET may be repeated sooner than a POST.
@@ -380,8 +381,8 @@ def _get(
         answer = yield Send(request)
         hint = None
         if isinstance(answer, WireResponse):
-            # A refusal for good is an answer; 408 and 429 say that the server did not
-            # look.
+            # A final refusal is an answer; with 408 and 429 the server did not process
+            # the request.
             if answer.status < 500 and answer.status not in (408, 429):
                 return answer
             delay = _retry_after(answer)
@@ -419,8 +420,8 @@ def _backoff(
 
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
-    """Return whether the server asks for a longer pause than we are ready to wait, such
-    as a day of maintenance; the call then fails at once and says so.
+    """Return whether the server asks for a longer pause than the plan's patience, such
+    as a day of maintenance; the call then fails at once.
     """
     if hint is None or hint.suggested_delay_ms is None:
         return False
@@ -428,8 +429,8 @@ def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
-    """Return ``Prefer: wait`` (RFC 7240) if the server announces that it waits, with at
-    most the seconds that it announces.
+    """Return the header ``Prefer: wait`` (RFC 7240), with at most the seconds that the
+    server announces; nothing if it announces none.
     """
     # A server that does not announce it might close the connection before it answers.
     seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
@@ -455,11 +456,9 @@ def _poll_interval(plan: Plan, polls: int, next_poll: float | None) -> float:
 def _read_execution(
     response: WireResponse, plan: Plan, execution_id: str | None
 ) -> Execution:
-    """Return the execution that *response* shows; without *execution_id*, it has just
-    begun.
+    """Parse the execution in *response*; without *execution_id* it has just begun.
 
-    Raises:
-        RemoteError: *response* is a refusal, or not of the protocol.
+    Raises: RemoteError: *response* is a refusal, or breaks the protocol.
     """
     is_success = 200 <= response.status < 300
     # The server waited with its answer until the execution had timed out.
@@ -485,7 +484,7 @@ def _read_execution(
 
 
 def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Execution:
-    """Return *execution* with its result: *response* is the whole document, or, as in
+    """Return *execution* with its result. *response* is the complete document or, as in
     6.2, only ``{output}``.
     """
     if response.status == 200:
@@ -506,8 +505,8 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
     if document is not None:
         return RemoteError(document, may_have_run=may_have_run)
     if "location" in response.headers:
-        # The transport follows a few to the same origin, and none of a POST that would
-        # become a GET.
+        # The transport follows redirects to the same origin, except those that would
+        # turn a POST into a GET.
         why = (
             "this redirect is not followed (another origin, a POST that becomes a "
             "GET, or one of many)"
@@ -519,8 +518,8 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
 
 
 def _bad_response(response: WireResponse, why: str) -> RemoteError:
-    """Return the error for an answer that does not follow the protocol: it describes
-    the answer, and why it is refused.
+    """Return the error for an answer that breaks the protocol; it describes the answer
+    and the reason.
     """
     kind = response.headers.get("content-type", "no content type")[:60]
     message = (
@@ -534,8 +533,16 @@ def _bad_response(response: WireResponse, why: str) -> RemoteError:
 
 
 def _unreachable(answer: StepResult, *, may_have_run: bool) -> RemoteError:
+    details = None
+    # An answer that is too long is refused too, but its address was asked.
+    if (
+        isinstance(answer, UnreachableError)
+        and answer.is_refused
+        and not answer.was_sent
+    ):
+        details = {"recoverable": False, "suggested_action": _REFUSED_ADDRESS}
     return RemoteError(
-        ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer)),
+        ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer), details),
         may_have_run=may_have_run,
     )
 
@@ -576,8 +583,8 @@ def _has_execution(response: WireResponse) -> bool:
 
 
 def _next_poll(response: WireResponse) -> float | None:
-    """Return in how many seconds the server wants to be asked again: at once where it
-    has just held its answer back, as it was asked to.
+    """Return the seconds until the server wants to be asked again: 0 if it has just
+    held its answer back as requested.
     """
     if "preference-applied" in response.headers:
         return 0.0

@@ -1,5 +1,5 @@
-"""Dataclasses as JSON objects, and back: a descriptor's parts, and the messages of the
-protocol.
+"""Convert dataclasses to JSON objects and back: the parts of a descriptor, and the
+protocol's messages.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ _T = TypeVar("_T")
 
 
 ABSENT: Final = object()
-"""The value of a field that was not written, as opposed to one that was written as
-null.
+"""The value of an absent field, as opposed to null.
 """
 
 # Written even where they are empty: 4.2 requires the inputs, and readers differ in how
@@ -25,11 +24,11 @@ _ALWAYS = frozenset({"inputs", "required"})
 
 
 def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
-    """Return *document*, which has no faults, as an instance of the dataclass *kind*.
+    """Convert *document*, which has no faults, to an instance of the dataclass *kind*.
 
-    Fields that *kind* does not have go into its ``more``, so that a descriptor of a
-    newer MINOR (section 8) is kept whole by this release; where it has no ``more``,
-    they are left out.
+    Fields that *kind* does not have go into its ``more``, so that this release keeps
+    the whole descriptor of a newer MINOR version (invocation protocol, section 8). If
+    *kind* has no ``more``, they are left out.
     """
     types = get_type_hints(kind)
     values: dict[str, Any] = {}
@@ -45,7 +44,7 @@ def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
 
 
 def write(value: Any) -> dict[str, Any]:
-    """Return the JSON object of the dataclass *value*; a field is left out where its
+    """Convert the dataclass *value* to a JSON object; a field is left out if its
     absence means the same.
     """
     written: dict[str, Any] = {}
@@ -78,8 +77,8 @@ def _read_field(annotated: Any, value: Any) -> Any:
 
 
 def _is_empty_default(item: Any, field: Field[Any]) -> bool:
-    """Return whether *item* is the field's default, and an empty one: a peer reads its
-    absence in the same way.
+    """Return whether *item* is the field's default and empty, so that its absence means
+    the same to a peer.
     """
     if item and item is not ABSENT:
         return False

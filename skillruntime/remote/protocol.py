@@ -23,7 +23,7 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 __all__ = ["Caller", "Execution", "MessageError", "parse_json"]
 
 MAX_ID: Final = 500
-"""Characters of an id: of a caller, a skill, an execution, a trace."""
+"""The most characters in the id of a caller, skill, execution or trace."""
 
 
 class ExecutionStatus(StrEnum):
@@ -42,7 +42,7 @@ class ExecutionStatus(StrEnum):
 _S = ExecutionStatus
 FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.TIMEOUT, _S.CANCELLED})
 TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
-    # Timeout without having run: no place became free in time.
+    # A timeout before the start: all places stayed occupied.
     _S.ACCEPTED: frozenset({_S.RUNNING, _S.FAILED, _S.TIMEOUT, _S.CANCELLED}),
     _S.RUNNING: FINAL,
     **dict.fromkeys(FINAL, frozenset()),
@@ -50,15 +50,15 @@ TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
 
 
 def can_follow(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether a server may take an execution from *before* to *after* in one
-    step.
+    """Return whether a server may change an execution's status from *before* to *after*
+    in one step.
     """
     return after in TRANSITIONS[before]
 
 
 def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether a client that saw *before* may next see *after*: between two polls
-    there may be several steps.
+    """Return whether a client may see *after* as the next status after *before*:
+    several steps may lie between two polls.
 
     >>> can_reach(ExecutionStatus.ACCEPTED, ExecutionStatus.COMPLETED)
     True
@@ -89,7 +89,7 @@ class MessageError(Exception):
     def at(
         cls, field: str, expected: str, actual: str = "something else"
     ) -> MessageError:
-        """Return the error of one field."""
+        """Return the error for one field."""
         return cls([{"field": field, "expected": expected, "actual": actual}])
 
     def to_document(self) -> ErrorDocument:
@@ -113,8 +113,8 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """The optional part of an invocation (6.3). ``webhook`` is an extension: the address
-    to which the end is reported.
+    """The optional part of an invocation (6.3). ``webhook`` is an extension: the server
+    reports the end to this address.
     """
 
     trace_id: str | None = None
@@ -182,8 +182,8 @@ class InvocationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """The times of an execution (6.4), in ISO 8601, UTC; ``expires_at`` is when the
-    result is no longer kept.
+    """The times of an execution (6.4), in ISO 8601, UTC; the result is deleted at
+    ``expires_at``.
     """
 
     created_at: str
@@ -225,7 +225,7 @@ class Execution:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the status can no longer change."""
         return self.status in FINAL
 
     def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
@@ -233,8 +233,8 @@ class Execution:
         protocol document's five statuses.
         """
         status = self.status
-        # 6.4 lists five statuses: with a sixth, a client that matches on them would not
-        # know when to stop.
+        # The invocation protocol, section 6.4, lists five statuses. A client that
+        # matches on them would not know when to stop at a sixth.
         if plain and status is ExecutionStatus.CANCELLED:
             status = ExecutionStatus.FAILED
         document: dict[str, Any] = {
@@ -255,11 +255,11 @@ class Execution:
 
     @classmethod
     def from_dict(cls, document: Any) -> Execution:
-        """Parse *document* into an execution. Only its id and status are required:
-        peers differ.
+        """Parse *document* into an execution. Because peers differ, only the id and the
+        status are required.
 
         Raises:
-            MessageError: it has no id, or no status that is known.
+            MessageError: the id is missing, or the status is missing or unknown.
         """
         _check(document, _EXECUTION)
         return cls(
@@ -276,7 +276,7 @@ class Execution:
 
 
 def _read_timestamps(document: Mapping[str, Any]) -> Timestamps:
-    # Peers write dates in many forms; nothing is decided by them here.
+    # Peers write dates in many forms, and the client does not depend on them.
     return Timestamps(
         _shown_text(document.get("created_at")) or "",
         _shown_text(document.get("updated_at")) or "",
@@ -320,7 +320,7 @@ def parse_json(data: bytes) -> Any:
     refused: UTF-8 cannot write it.
 
     Raises:
-        MessageError: it is not one.
+        MessageError: *data* is not such a value.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -337,8 +337,8 @@ def parse_json(data: bytes) -> Any:
             )
         return value
     except (ValueError, RecursionError) as error:
-        # The reader's message is a reason and not a value: "should be JSON, not
-        # Expecting value" means nothing.
+        # The parser's message is a reason, not a value: "should be JSON, not Expecting
+        # value" would be nonsense.
         reason = " ".join(str(error).split())[:200]
         violation = _violation("", "one JSON value in UTF-8", reason)
         raise MessageError(
@@ -351,11 +351,11 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these names and values.
+    """Return the object with these names and values.
 
     Raises:
-        ValueError: a name occurs twice (RFC 7493, 2.3): which of its values a proxy or
-            a log used is not known here.
+        ValueError: a name occurs twice (RFC 7493, 2.3), so a proxy or a log may have
+            used the other value.
     """
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -374,8 +374,8 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The rule for one field: *expected* says it in words. Null counts as the absence
-    of the field: many serializers write it for a field without a value.
+    """The rule for one field; *expected* describes it in words. Null counts as the
+    absence of the field: many serializers write it for a field without a value.
     """
 
     expected: str
@@ -417,15 +417,17 @@ def _is_duration(value: Any) -> bool:
 
 
 def _shown_text(value: Any) -> str | None:
-    """Return *value*, if it is a string, as it can be shown to people and models."""
+    """Return *value* in a form that is safe to show to people and models, if it is a
+    string.
+    """
     if not isinstance(value, str):
         return None
     # A peer may send any length.
     return printable(value[:MAX_ID])
 
 
-# Section 6.3's table, and the webhook of ours: 2,000 is the usual limit of browsers and
-# proxies for a URL.
+# The table of the invocation protocol, section 6.3, and this library's own field
+# `webhook`, whose limit of 2,000 characters is usual in browsers and proxies.
 _REQUEST: Final[Mapping[tuple[str, ...], _Rule]] = {
     ("caller",): _object(is_required=True),
     ("caller", "id"): _text(MAX_ID, is_required=True),
@@ -490,14 +492,14 @@ def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:
 
 
 def _in_words(field_: str, actual: Any) -> str:
-    """Return the value of a field as a violation shows it."""
+    """Return how a violation shows the value of a field."""
     if actual is None:
         return "nothing"
     if field_ == "" and isinstance(actual, str):
         text = actual  # the reason why the message is not JSON
     else:
         text = json.dumps(actual, ensure_ascii=False, default=str)
-    # Cut: an answer must not grow with the message that was sent.
+    # Truncated, so that the answer does not grow with the request.
     if len(text) > 80:
         return text[:79] + "…"
     return text

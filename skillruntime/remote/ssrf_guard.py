@@ -1,9 +1,9 @@
-"""Which addresses may be connected to: private ones only if the host allows it (a guard
-against SSRF).
+"""Decide which addresses a client may connect to: private ones only if the host allows
+them (a guard against SSRF).
 
-A third party chooses the address in a descriptor or a webhook. What it resolves to is
-checked, and then that very address is connected to, so that a second DNS answer cannot
-lead elsewhere (DNS rebinding).
+A third party chooses the address in a descriptor or a webhook. Its resolved address is
+checked, and the client connects to exactly that address, so that a second DNS answer
+cannot lead elsewhere (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -48,9 +49,10 @@ _SPECIAL = tuple(
 
 
 def is_inside(address: str) -> bool:
-    """Return whether *address* is of a private, local or otherwise special network.
+    """Return whether *address* belongs to a private, local or otherwise special
+    network.
 
-    An IPv6 address that carries an IPv4 address is judged by that one.
+    For an IPv6 address that carries an IPv4 address, the IPv4 address decides.
 
     >>> [is_inside(address) for address in ("8.8.8.8", "10.0.0.1", "169.254.169.254")]
     [False, True, True]
@@ -88,19 +90,21 @@ class AddressGuard:
     """Resolves a host and decides which of its addresses may be connected to.
 
     *allowed* are hosts (names or addresses, with ``:port`` or for all ports) that may
-    be of a private network; *allow_all* allows every address. *resolve* asks the name
-    server.
+    be in a private network; *networks* are private networks that are allowed;
+    *allow_all* allows every address. *resolve* asks the name server.
     """
 
-    allowed: frozenset[str] = frozenset()
+    allowed: AbstractSet[str] = frozenset()
     allow_all: bool = False
     resolve: Callable[[str, int], Awaitable[Iterable[str]]] = _resolve
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
     async def address_of(self, url: str) -> str:
         """Return the address to connect to for *url*.
 
         Raises:
-            UnreachableError: it has none, or one of them is of a private network.
+            UnreachableError: the host has no address, or one of its addresses is
+                private.
         """
         host, port = _host_and_port(url)
         try:
@@ -114,21 +118,29 @@ class AddressGuard:
         is_allowed = self.allow_all or not self.allowed.isdisjoint(
             {host, f"{host}:{port}"}
         )
-        # Any of them: the decision must not depend on the order of several addresses.
-        if not is_allowed and any(map(is_inside, addresses)):
+        # One refused address is enough: the decision must not depend on their order.
+        if not is_allowed and any(map(self._is_refused, addresses)):
             message = (
                 f"The host {host!r} is in a private network; allow it with "
-                "AddressGuard(allowed=...)"
+                f"guard=AddressGuard(allowed={{'{host}:{port}'}})"
             )
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]
+
+    def _is_refused(self, address: str) -> bool:
+        """Return whether *address* is private and in none of the allowed networks."""
+        if not is_inside(address):
+            return False
+        without_zone, _, _ = address.partition("%")
+        ip = ipaddress.ip_address(without_zone)
+        return not any(ip in network for network in self.networks)
 
 
 def _host_and_port(url: str) -> tuple[str, int]:
     """Return the host and port of *url*.
 
     Raises:
-        UnreachableError: it is not an http or https URL.
+        UnreachableError: *url* is not an http or https URL.
     """
     try:
         parts = urlsplit(url)

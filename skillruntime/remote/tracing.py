@@ -1,4 +1,6 @@
-"""W3C trace context: ``traceparent`` <-> ``trace_id``."""
+"""Convert between the ``traceparent`` header of W3C Trace Context and a
+``trace_id``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The protocol's errors: one envelope, one table of codes, and what each becomes for a
-model.
+"""The protocol's errors: one envelope, and one table of codes with the error that a
+model sees for each.
 
-``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9.
+The envelope is ``{"error": {code, message, details?, retry?}}`` (invocation protocol,
+sections 6.5 and 9).
 `WireCode` alone maps a code to its HTTP status and `ErrorCode`.
 """
 
@@ -29,7 +30,7 @@ __all__ = [
 
 
 class WireCode(StrEnum):
-    """The codes of section 9, then those of this library.
+    """The codes of the invocation protocol (section 9), then those of this library.
 
     Each has the HTTP status of a refusal, the code that a model sees, and whether it
     may try again.
@@ -121,7 +122,7 @@ _CODES: Mapping[str, WireCode] = {code.value: code for code in WireCode}
 
 @dataclass(frozen=True, slots=True)
 class RetryHint:
-    """When it is worth trying again (6.6), in milliseconds, and how often."""
+    """When, in milliseconds, and how often to try again (6.6)."""
 
     suggested_delay_ms: int | None = None
     max_attempts: int | None = None
@@ -132,7 +133,7 @@ class RetryHint:
 
     @classmethod
     def from_dict(cls, document: Any) -> RetryHint | None:
-        """Parse *document* into a hint; return None where it has no usable number."""
+        """Parse *document* into a hint; return None if it has no usable number."""
         if not isinstance(document, Mapping):
             return None
         # A field that is not a number is left out; the error is still an error.
@@ -170,7 +171,7 @@ class ErrorDocument:
         return write(self)
 
     def to_envelope(self) -> dict[str, Any]:
-        """Return the envelope of section 9."""
+        """Return the error as the invocation protocol writes it (section 9)."""
         return {"error": self.to_dict()}
 
     @classmethod
@@ -212,7 +213,7 @@ class RemoteError(SkillRuntimeError):
         if not errors:
             errors = (to_skill_error(document, may_have_run=may_have_run),)
         self._errors = errors
-        self.recoverable = self._errors[0].recoverable
+        self.recoverable: bool = self._errors[0].recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
         """Return the errors for the model: the skill's own, if it sent any."""
@@ -261,13 +262,13 @@ def to_skill_error(
     if isinstance(details.get("recoverable"), bool):
         recoverable = details.pop("recoverable")
     elif document.code == WireCode.EXECUTION_TIMEOUT:
-        # 6.6: the server says whether trying again is worth it; of one attempt in all,
-        # none is left.
+        # 6.6: the server says whether to try again; one attempt in all means that none
+        # is left.
         recoverable = document.retry is not None and retry.max_attempts not in (0, 1)
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
     if recoverable and retry.suggested_delay_ms is not None:
         action = f"Try again in {retry.suggested_delay_ms / 1000:g} s"
-    # Whatever the peer suggested, a second order could have a second effect.
+    # Even if the peer suggests it, a second call could have a second effect.
     if may_have_run:
         action = _UNSURE
         recoverable = False
@@ -285,8 +286,7 @@ def _meaning_of(code: str) -> tuple[ErrorCode, bool]:
     known = _CODES.get(code)
     if known is not None:
         return known.error_code, known.recoverable
-    # A skill may use one of our codes, or any other, of which the details have the
-    # original.
+    # A skill may use one of our codes, or another code, which is kept in the details.
     try:
         return ErrorCode(code), False
     except ValueError:
@@ -294,7 +294,7 @@ def _meaning_of(code: str) -> tuple[ErrorCode, bool]:
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *details*, cut to a size that a model can read: a peer may send any
+    """Return *details*, truncated to a size that a model can read: a peer may send any
     amount.
 
     >>> shortened({"left": 3, "log": "x" * 5000})

@@ -1,5 +1,5 @@
-"""The host's decision about one run of an untrusted skill's script, on exactly the
-files that will run; and the run.
+"""Ask the host about one run of an untrusted skill's script, with exactly the files
+that will run; then run it.
 """
 
 from __future__ import annotations
@@ -8,36 +8,35 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.document.form import may_be_repeated
-from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA
-from skillruntime.contract.schemas.subschemas import declared_properties
 from skillruntime.errors import AccessDeniedError, ToolTimeoutError
 from skillruntime.runtime.call import Prepared
 from skillruntime.runtime.files.named_files import CopiedFile, NamedFiles
 from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
+from skillruntime.runtime.waiting import DeadlinePassed, run_here
 
 if TYPE_CHECKING:
     # Imports packaging, which only scripts need.
     from skillruntime.runtime.scripts.readiness import Missing
+    from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
-__all__ = ["Approval", "Approve", "not_trusted_error", "run_approved"]
+__all__ = ["Approval", "Approve", "not_trusted_error", "run_approved", "run_plainly"]
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with
-    these arguments.
+    """The subject of an ``approve=`` decision: running a ``script`` of an untrusted
+    ``skill`` with these arguments.
 
     ``digest`` identifies the files that will run and their contract: they were copied
-    before the host is asked, and only the copy runs. A host that keeps an approval
-    keeps the digest with it. ``grants`` are those of the call; ``asks`` is what the
-    contract asks for, and ``missing`` is what the script still lacks. ``environment``
-    names the variables that the script asks for.
+    before the host is asked, and only the copy runs. A host that stores an approval
+    must store the digest with it. ``grants`` are the grants of the call; ``asks`` are
+    the contract's requirements, and ``missing`` lists what the script still lacks.
+    ``environment`` names the variables that the script asks for.
     """
 
     name: str
@@ -50,7 +49,9 @@ class Approval:
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
     files: tuple[CopiedFile, ...] = ()
-    """What of the workspace will be copied for the script, with its size."""
+    """The files of the workspace that will be copied for the script, with their
+    sizes.
+    """
     confidence: str | None = None
     """How reliable a contract is that was read from the script: ``"high"``,
     ``"medium"`` or ``"low"``; None for a written contract.
@@ -58,8 +59,8 @@ class Approval:
 
 
 Answer = bool | str | Grants
-"""True or False; the digest that was approved (another one is a refusal); or grants for
-this call, which approve it.
+"""True or False; the approved digest (another digest is a refusal); or grants for this
+call, which imply approval.
 """
 
 Approve = Callable[[Approval], Answer | Awaitable[Answer]]
@@ -75,12 +76,10 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     target = prepared.target
     if not target.needs_approval:
         return await _run_within_deadline(prepared)
-    # Loaded already: a script is about to run.
-    from skillruntime.runtime.scripts.readiness import (
-        missing_dotfiles,
-        refuse_if_missing,
-    )
-    from skillruntime.runtime.scripts.runner import ScriptRunner
+    # Already loaded, because a script is about to run.
+    from skillruntime.runtime.left_out import LeftOut
+    from skillruntime.runtime.scripts.readiness import refuse_if_missing
+    from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
     skill, runner = target.skill, target.runner
     script = str(target.contract.run["script"])
@@ -98,17 +97,14 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
             prepared.request.name,
             skill,
             script,
-            # The files as the caller named them, not the paths of their copies.
+            # The files under the caller's names, not the paths of their copies.
             arguments=prepared.accepted.arguments,
             environment=(*required.environment, *required.optional),
             digest=code.digest,
             grants=known,
             asks=required.to_dict(),
             # Read from the copy, because the requirements may change with the files.
-            missing=(
-                *runner.missing(prepared.grants, code),
-                *missing_dotfiles(named.dotfiles, skill.name),
-            ),
+            missing=runner.missing(prepared.grants, code, named.dotfiles),
             files=named.copied,
             confidence=target.contract.to_dict().get("derived", {}).get("confidence"),
         )
@@ -116,56 +112,21 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
         granted = prepared.grants | await _ask(approve, request)
         if granted != prepared.grants:
             named = await _named_files(prepared, granted | runner.grants)
-        if lacking := missing_dotfiles(named.dotfiles, skill.name):
-            refuse_if_missing((*runner.missing(granted, code), *lacking))
-        say = partial(_how_to_grant_more, skill.name, granted | known)
-        warnings = named.warnings(lambda paths: say(dotfiles=paths))
-        if not named.copied and _works_in_the_workspace(prepared):
-            warnings.append(f"{_NO_FILES}. {say(files=('.',))}")
-        if warnings:
-            prepared.execution["warnings"] = warnings
-        return await _run_within_deadline(prepared._replace(grants=granted, code=code))
-
-
-_NO_FILES = (
-    "The script saw no file of the workspace: it has no parameter that could name one"
-)
-
-
-def _works_in_the_workspace(prepared: Prepared) -> bool:
-    """Return whether a script that has no parameters would find something in the
-    workspace, if it worked there: it may report that there is nothing.
-    """
-    workspace = prepared.workspace.workspace
-    references = prepared.target.contract.input.references
-    if workspace.given is None or declared_properties(references, [WHOLE_SCHEMA]):
-        return False
-    return any(True for _ in workspace.directory.iterdir())
-
-
-def _how_to_grant_more(
-    skill: str,
-    grants: Grants,
-    *,
-    dotfiles: tuple[str, ...] = (),
-    files: tuple[str, ...] = (),
-) -> str:
-    """Return how the host grants this to *skill* in addition to *grants*, which another
-    sentence would replace.
-    """
-    from skillruntime.runtime.scripts.readiness import how_to_grant
-
-    return how_to_grant(
-        skill,
-        grants.environment,
-        network=grants.network,
-        dotfiles=(*grants.dotfiles, *dotfiles),
-        files=(*grants.files, *files),
-    )
+        if named.dotfiles:
+            refuse_if_missing(runner.missing(granted, code, named.dotfiles))
+        left_out = LeftOut(prepared, skill.name, granted | known, code)
+        left_out.note(named)
+        output = await _run_within_deadline(
+            prepared._replace(grants=granted, code=code)
+        )
+        # After a failure the error reports it together with everything else that the
+        # script lacked.
+        left_out.note_unseen()
+        return output
 
 
 async def _named_files(prepared: Prepared, grants: Grants) -> NamedFiles:
-    """Return what of the workspace will be copied for the call."""
+    """Return the files of the workspace that will be copied for the call."""
     import anyio.to_thread
 
     from skillruntime.runtime.files.own_directory import CallFiles
@@ -184,24 +145,47 @@ async def _run_within_deadline(prepared: Prepared) -> Any:
     deadline = None
     if prepared.timeout is not None:
         deadline = time.monotonic() + prepared.timeout
-    with anyio.move_on_after(prepared.timeout):
-        return await prepared.target.runner(
-            prepared.arguments, prepared.context(deadline)
-        )
+    runner = prepared.target.runner
+    limit = prepared.timeout
+    if limit is not None:
+        # The server enforces the deadline of a remote skill, and its answer comes
+        # later.
+        limit += getattr(runner, "grace", 0.0)
+    with anyio.move_on_after(limit):
+        prepared.note_start()
+        return await runner(prepared.arguments, prepared.context(deadline))
+    raise _timed_out(prepared)
+
+
+def run_plainly(prepared: Prepared, runner: ScriptRunner) -> Any:
+    """Run a script that needs no approval within its timeout, in this thread and
+    without an event loop.
+    """
+    deadline = None
+    if prepared.timeout is not None:
+        deadline = time.monotonic() + prepared.timeout
+    prepared.note_start()
+    running = runner(prepared.arguments, prepared.context(deadline))
+    try:
+        return run_here(running, prepared.timeout)
+    except DeadlinePassed:
+        pass
     raise _timed_out(prepared)
 
 
 def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     is_repeatable = may_be_repeated(prepared.target.contract.annotations)
-    # A plain function runs on in its thread (Python cannot kill a thread), so the model
-    # must not repeat it blindly.
+    # A plain function continues in its thread (Python cannot kill a thread), so the
+    # model must not repeat it blindly.
     promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
     has_stopped = bool(prepared.execution.get("stopped", promised))
     message = f"The skill did not finish within {prepared.timeout:g} s"
     if has_stopped:
         message += " and was stopped"
+    details = {"timeout_seconds": prepared.timeout, "stopped": has_stopped}
     if "output" in prepared.execution:
-        message += "; what it had printed is in data"
+        message += "; data is the part that it had printed by then"
+        details["partial"] = True
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:
@@ -211,17 +195,17 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
         )
     return ToolTimeoutError(
         message,
-        details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
+        details=details,
         suggested_action=action,
         recoverable=has_stopped or is_repeatable,
     )
 
 
 async def _ask(approve: Approve, request: Approval) -> Grants:
-    """Ask the host, and return what it grants beyond the grants of *request*.
+    """Ask the host, and return its additional grants beyond those of *request*.
 
     Raises:
-        AccessDeniedError: it did not approve, or it approved other files than those
+        AccessDeniedError: the host did not approve, or approved other files than those
             that would run.
     """
     answer = approve(request)

@@ -40,12 +40,17 @@ def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> 
 
 def _runs_event_loop() -> bool:
     """Return whether an event loop is running in this very thread."""
-    # Neither is imported for this: without it none of its loops can be running, and its
-    # import is slow.
+    # Do not import asyncio or trio here. The import is slow, and a library that is not
+    # imported has no running event loop.
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
-        with suppress(RuntimeError):
+        # AttributeError: another thread is importing it just now.
+        with suppress(RuntimeError, AttributeError):
             asyncio.get_running_loop()
             return True
     trio = sys.modules.get("trio")
-    return trio is not None and bool(trio.lowlevel.in_trio_run())
+    if trio is None:
+        return False
+    with suppress(AttributeError):
+        return bool(trio.lowlevel.in_trio_run())
+    return False

@@ -1,5 +1,5 @@
-"""One call of a skill, in three frozen values: what was asked for, what the name
-resolves to, what is ready to run.
+"""One call of a skill in three frozen values: the request, the target that its name
+resolves to, and the prepared call.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
     from skillruntime.runtime.conversation_state import ConversationState
     from skillruntime.runtime.files.own_directory import CallFiles
-    from skillruntime.runtime.scripts.runner import ScriptRunner
+    from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
 __all__ = [
     "CallRequest",
     "Prepared",
     "Target",
     "WatchedWorkspace",
+    "as_script_runner",
     "call_metadata",
     "require_seconds",
 ]
@@ -49,9 +50,7 @@ _NO_GRANTS = Grants()
 
 
 class CallRequest(NamedTuple):
-    """What was asked for: a callable's name, the arguments as they were sent, and the
-    host's options.
-    """
+    """A request: a callable's name, the arguments as sent, and the host's options."""
 
     name: str
     sent: Any
@@ -61,7 +60,7 @@ class CallRequest(NamedTuple):
     started: float
     started_at: int
     function: Callable[..., Any] | None = None
-    """What is called, where the host gave the function itself and not a name."""
+    """The called function, if the host passed the function itself instead of a name."""
 
     @classmethod
     def of(
@@ -71,12 +70,13 @@ class CallRequest(NamedTuple):
         conversation_state: ConversationState | None,
         options: CallOptions,
     ) -> CallRequest:
-        """Return the request for what a host passes to ``call``: a name, or what
-        `skill` made.
+        """Return the request for the argument of ``call``: a name, or the result of
+        `skill`.
 
         Raises:
             TypeError: an option is unknown, or ``timeout`` is not a number of seconds.
-                Ignored, a misspelt ``finish_reason`` would let a cut call run.
+                If a misspelled ``finish_reason`` were ignored, a truncated call would
+                run.
             ValueError: ``timeout`` is negative, or not a number.
         """
         if not options.keys() <= _OPTIONS:
@@ -101,8 +101,8 @@ _OPTIONS = CallOptions.__annotations__.keys()
 
 
 def require_seconds(timeout: Any) -> None:
-    """Refuse a *timeout* that no clock could keep, where the host writes it and not
-    when the skill is called.
+    """Refuse an impossible *timeout* when the host sets it, not when the skill is
+    called.
     """
     if timeout is None:
         return
@@ -122,7 +122,9 @@ def _unknown_option(called: Any, option: str) -> TypeError:
 
 
 class Target(NamedTuple):
-    """What a callable's name resolves to; found at its first call and kept."""
+    """The target that a callable's name resolves to; found at the first call and
+    kept.
+    """
 
     name: str
     skill: Skill | None
@@ -131,15 +133,15 @@ class Target(NamedTuple):
     has_paths: bool
     needs_approval: bool
     escapes: Mapping[str, str]
-    """The names and values with role marks of chat templates: what a model reads, and
-    the original.
+    """The names and values with role marks of chat templates: the escaped text for the
+    model, and the original.
     """
 
     @classmethod
     def of(
         cls, name: str, skill: Skill | None, contract: Contract, runner: Runner
     ) -> Target:
-        """Return the target, with the two answers about it that every call needs."""
+        """Return the target, with the two facts that every call needs."""
         from skillruntime.runtime.files.path_arguments import has_paths
 
         document = contract.input.document
@@ -154,29 +156,39 @@ class Target(NamedTuple):
         )
 
     def unescaped(self, sent: Any) -> Any:
-        """Return the arguments with the names and values that the model read escaped as
-        the contract has them.
+        """Return the arguments with escaped names and values replaced by the contract's
+        own.
         """
         if not self.escapes:
             return sent
         if isinstance(sent, str):
             for shown, original in self.escapes.items():
-                sent = sent.replace(json.dumps(shown), json.dumps(original))
+                written = json.dumps(original)
+                sent = sent.replace(json.dumps(shown), written)
+                sent = sent.replace(json.dumps(shown, ensure_ascii=False), written)
             return sent
         return _replaced(sent, self.escapes)
 
 
-def _is_untrusted_script(runner: Runner) -> bool:
+def as_script_runner(runner: Runner) -> ScriptRunner | None:
+    """Return *runner* if it runs a script, else ``None``."""
     # Imported by the first skill that has a script; before that no runner can be one.
-    scripts = sys.modules.get("skillruntime.runtime.scripts.runner")
-    if scripts is None or not isinstance(runner, scripts.ScriptRunner):
-        return False
-    return not cast("ScriptRunner", runner).skill.trusted
+    # While another thread imports the module, its class may be missing.
+    scripts = sys.modules.get("skillruntime.runtime.scripts.script_runner")
+    kind = getattr(scripts, "ScriptRunner", None)
+    if kind is None or not isinstance(runner, kind):
+        return None
+    return cast("ScriptRunner", runner)
+
+
+def _is_untrusted_script(runner: Runner) -> bool:
+    script = as_script_runner(runner)
+    return script is not None and not script.skill.trusted
 
 
 def _escapes(document: Any) -> dict[str, str]:
-    """Return the strings of a schema that a model reads escaped: as it reads them, and
-    as they are.
+    """Return the strings of a schema that are escaped for the model: the escaped form
+    of each, with the original.
     """
     try:
         text = json.dumps(document, ensure_ascii=False)
@@ -222,22 +234,36 @@ _NO_FILE = "o such file or directory"
 
 
 class WatchedWorkspace:
-    """The workspace as one call sees it: files are compared from the moment the call
+    """One call's view of the workspace: files are compared from the moment the call
     first opens it.
     """
 
-    __slots__ = ("_before", "_is_open", "_is_untrusted", "missing", "workspace")
+    __slots__ = (
+        "_before",
+        "_is_open",
+        "_is_untrusted",
+        "_lists_files",
+        "missing",
+        "workspace",
+    )
 
-    def __init__(self, workspace: Workspace, *, is_untrusted: bool = False) -> None:
-        self.workspace = workspace
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        is_untrusted: bool = False,
+        lists_files: bool = True,
+    ) -> None:
+        self.workspace: Workspace = workspace
+        self._lists_files = lists_files
         self.missing: list[str] = []
         self._is_untrusted = is_untrusted
         self._is_open = False
         self._before: dict[str, Identity] | None = None
 
     def resolve(self, path: str, place: TextPlace) -> Path | None:
-        """Return what *path* means in the workspace as an absolute path, or None where
-        it would be outside; *place* is where in the arguments it is.
+        """Return *path* as an absolute path in the workspace; None if it would be
+        outside. *place* is its position in the arguments.
         """
         resolved = self.workspace.find(path)
         if resolved is not None and not is_there(resolved):
@@ -250,7 +276,8 @@ class WatchedWorkspace:
         # scan for each call.
         if not self._is_open:
             self._is_open = True
-            self._before = self.workspace.snapshot()
+            if self._lists_files:
+                self._before = self.workspace.snapshot()
             if self._is_untrusted:
                 self.workspace.note_untrusted()
         return self.workspace.directory
@@ -260,6 +287,10 @@ class WatchedWorkspace:
         directory.
         """
         return self.workspace.has_untrusted_files
+
+    def uncopied(self, words: Iterable[str]) -> Grants:
+        """Return no grants, because the script sees the complete workspace."""
+        return _NO_GRANTS
 
     def changes(self) -> list[dict[str, Any]]:
         """Return the files that are new or changed since `open`, as ``{path,
@@ -272,12 +303,12 @@ class WatchedWorkspace:
     @property
     def is_unwatched(self) -> bool:
         """Whether the directory was opened and holds too many files to compare."""
-        return self._is_open and self._before is None
+        return self._is_open and self._lists_files and self._before is None
 
 
 class Prepared(NamedTuple):
-    """A call that is decided and ready to run: its target, the arguments that fit, and
-    the seconds it may take.
+    """A call that is ready to run: its target, the accepted arguments, and its time
+    limit in seconds.
     """
 
     request: CallRequest
@@ -286,17 +317,23 @@ class Prepared(NamedTuple):
     arguments: dict[str, Any]
     timeout: float | None
     workspace: WatchedWorkspace | CallFiles
-    # Filled by the runner while it runs: the level of its sandbox, and whether a
+    # The runner fills it during the run with the level of its sandbox, and whether a
     # cancelled script was seen to stop.
     execution: dict[str, Any]
     grants: Grants = _NO_GRANTS
     code: SkillCopy | None = None
 
+    def note_start(self) -> None:
+        """Tell the host that the runner starts now."""
+        on_start = self.request.options.get("on_start")
+        if on_start is not None:
+            on_start()
+
     def context(self, deadline: float | None) -> CallContext:
-        """Return what the runner is given in addition to the arguments."""
+        """Return the context that the runner gets in addition to the arguments."""
         options = self.request.options
         call_id = options.get("call_id")
-        # Not made here where there is one: a new id takes a tenth of the call.
+        # Not created if the host passed one: a new id takes a tenth of the call.
         given = {} if call_id is None else {"call_id": call_id}
         conversation = options.get("conversation")
         state = self.request.conversation_state
@@ -312,14 +349,15 @@ class Prepared(NamedTuple):
             grants=self.grants,
             code=self.code,
             has_untrusted_files=self.workspace.has_untrusted_files,
+            uncopied=self.workspace.uncopied,
             conversation=conversation,
             message=options.get("message"),
             **given,
         )
 
     def explained(self, errors: list[SkillError]) -> list[SkillError]:
-        """Return *errors*: a missing file with where it was looked for, a failure with
-        the argument it names.
+        """Return *errors* with details: for a missing file the directory that was
+        searched, for a failure the argument that it names.
         """
         return [self._explained(error) for error in errors]
 
@@ -338,8 +376,8 @@ class Prepared(NamedTuple):
         return replace(error, suggested_action=f"Change {choices}, or t{action[1:]}")
 
     def _report(self, error: SkillError) -> str:
-        """Return what *error* and the script say, in which the name of a missing file
-        is looked for: many scripts print their errors on stdout.
+        """Return the text of *error* and of the script, to search it for the name of a
+        missing file: many scripts print their errors on stdout.
         """
         details = error.details or {}
         report = [error.message, *map(str, details.values())]
@@ -352,6 +390,7 @@ class Prepared(NamedTuple):
         return "\n".join(report)
 
     def _of_missing_file(self, error: SkillError, path: str) -> SkillError:
+        self.execution["missing_file"] = path
         workspace = self.workspace.workspace
         action = (
             f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
@@ -361,7 +400,7 @@ class Prepared(NamedTuple):
         )
 
     def _arguments_in(self, message: str) -> list[str]:
-        """Return the arguments that *message* names, or whose value it quotes."""
+        """Return the arguments that *message* names, or whose values it quotes."""
         words = re.findall(r"\w+", message)
         quoted = re.findall(r"'([^']*)'", message)
         named = []
@@ -371,8 +410,8 @@ class Prepared(NamedTuple):
         return named
 
     def _texts_not_there(self, report: str) -> Iterator[str]:
-        """Yield the texts of the arguments that name a missing file according to the
-        *report* of a script: many do not say which texts are paths.
+        """Yield the argument texts that name a missing file according to the *report*
+        of a script: many scripts do not declare which texts are paths.
         """
         if "sandbox" not in self.execution:
             return  # a function does not work in the workspace
@@ -392,8 +431,8 @@ class Prepared(NamedTuple):
 def call_metadata(
     request: CallRequest, target: Target | None, prepared: Prepared | None
 ) -> dict[str, Any]:
-    """Return the envelope's ``metadata``; without *target* and *prepared* only what the
-    request itself says.
+    """Return the envelope's ``metadata``; without *target* and *prepared* only the
+    facts about the request itself.
     """
     metadata: dict[str, Any] = {"skill": request.name}
     # A refused call has no `prepared`, but the model should still see which version
@@ -425,7 +464,8 @@ def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
 
 
 def _add_execution(metadata: dict[str, Any], prepared: Prepared) -> None:
-    for key in ("sandbox", "grants", "exit_code", "exit_meaning", "stderr"):
+    keys = ("sandbox", "grants", "exit_code", "exit_meaning", "stderr")
+    for key in (*keys, "still_running"):
         if key in prepared.execution:
             metadata[key] = prepared.execution[key]
     if "warnings" in prepared.execution:
@@ -433,13 +473,13 @@ def _add_execution(metadata: dict[str, Any], prepared: Prepared) -> None:
     files = prepared.workspace.changes()
     if not files:
         return
-    # A script may name a file with a secret that it was granted.
+    # A script may use a granted secret in the name of a file.
     secrets = prepared.execution.pop("secrets", ())
     listed = []
     for file in _first(files):
         listed.append({**file, "path": _masked(file["path"], secrets)})
     metadata["files"] = listed
-    # Of what was seen here only: a remote skill may say anything in its metadata.
+    # Only from local observations: a remote skill may put anything into its metadata.
     if prepared.request.conversation_state is not None:
         paths = [file["path"] for file in listed]
         prepared.request.conversation_state.note_files(paths)
@@ -457,8 +497,8 @@ def _masked(path: str, secrets: Iterable[str]) -> str:
 
 
 def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first of *files*: a script chooses their number and names, and a model
-    reads the list.
+    """Return the first few *files*: a script chooses their number and names, and a
+    model reads the list.
     """
     left = _MAX_LISTED_CHARACTERS
     for index, file in enumerate(files[:_MAX_LISTED]):
@@ -468,6 +508,6 @@ def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return files[:_MAX_LISTED]
 
 
-_LONGEST_COMPLAINT = 600  # characters; what is longer is an output
+_LONGEST_COMPLAINT = 600  # characters; a longer text is an output
 _MAX_LISTED = 200
 _MAX_LISTED_CHARACTERS = 20_000

@@ -26,6 +26,8 @@ class CallOptions(TypedDict, total=False):
     the script use in this call, in addition to the skill's own. ``let_through`` returns
     true for exceptions that belong to the host's control flow (an interrupt of
     LangGraph): those are raised to the caller instead of becoming a failed response.
+    ``on_start`` is called just before the skill starts, when nothing refuses the call
+    any more.
     """
 
     version: str | None
@@ -38,3 +40,4 @@ class CallOptions(TypedDict, total=False):
     message: str | None
     grants: Grants | None
     let_through: Callable[[Exception], bool] | None
+    on_start: Callable[[], None] | None

@@ -1,8 +1,8 @@
 """The path of one call: `CallPath.call`. It is fixed, and fits on one screen.
 
 Raw text or mapping -> arguments that fit the contract -> permission -> run inside a
-deadline -> the output checked -> the envelope. What needs no waiting is in two plain
-functions: `prepare` before the run, `finish` after it.
+deadline -> the output checked -> the envelope. The parts that need not wait are two
+plain functions: `prepare` before the run, and `finish` after it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillOutputError
-from skillruntime.runtime.approval import Approve, not_trusted_error, run_approved
+from skillruntime.runtime.approval import (
+    Approve,
+    not_trusted_error,
+    run_approved,
+    run_plainly,
+)
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import (
     CallRequest,
     Prepared,
     Target,
     WatchedWorkspace,
+    as_script_runner,
     call_metadata,
 )
 from skillruntime.runtime.call_options import CallOptions
@@ -54,8 +60,8 @@ __all__ = ["CallPath"]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class CallPath:
-    """Calls what *callables* finds, under the settings of the host; `SkillRuntime`
-    describes each of them.
+    """Calls the targets that *callables* finds, under the host's settings, which
+    `SkillRuntime` describes.
 
     `prepare`, `finish` and `_failed` decide; only `run_approved` waits for a skill.
     """
@@ -65,9 +71,10 @@ class CallPath:
     policy: str | None
     approve: Approve | None
     workspace: Workspace
-    """Where a call works that is not part of a conversation."""
+    """The workspace of a call outside any conversation."""
     timeout: float | None
     shares_workspace: bool
+    lists_files: bool
     script_limits: Limits
     image_bytes: int
 
@@ -78,8 +85,8 @@ class CallPath:
         state: ConversationState | None,
         options: CallOptions,
     ) -> SkillResponse[Any]:
-        """Call *called*, a callable's name or what `skill` made, and return the
-        envelope; *state* is that of the conversation which the call is part of.
+        """Call *called*, a callable's name or the result of `skill`, and return the
+        envelope; *state* belongs to the conversation of the call.
         """
         request = CallRequest.of(called, arguments, state, options)
         prepared = None
@@ -122,12 +129,18 @@ class CallPath:
 
     def _run_blocking(self, prepared: Prepared) -> Any:
         runner = prepared.target.runner
+        script = as_script_runner(runner)
+        if script is not None and not prepared.target.needs_approval:
+            if not script.needs_event_loop(prepared.context(None)):
+                return run_plainly(prepared, script)
         if not isinstance(runner, FunctionRunner) or runner.is_async:
             return run_to_end(run_approved, prepared, self.approve)
         # In this thread: starting an event loop for a plain function would cost more
         # than the call.
-        output = runner.run_here(prepared.arguments, prepared.context(None))
-        if inspect.isawaitable(output):
+        context = prepared.context(None) if runner.takes_context else None
+        prepared.note_start()
+        output = runner.run_here(prepared.arguments, context)
+        if type(output) is not dict and inspect.isawaitable(output):
             return run_to_end(_awaited, output)
         return output
 
@@ -141,8 +154,8 @@ class CallPath:
         options, state = request.options, request.conversation_state
         workspace = self.workspace
         if state is not None:
-            # Before anything runs: a result that cannot be returned would be lost after
-            # its side effects.
+            # Checked before anything runs: a result that cannot be returned would be
+            # lost after its side effects.
             state.require_result_budget()
             workspace = state.workspace
         target = self.callables.target(request.name, request.function)
@@ -156,7 +169,11 @@ class CallPath:
         if target.has_paths:
             from skillruntime.runtime.files.path_arguments import with_resolved_paths
 
-            arguments = with_resolved_paths(arguments, target.contract.input, watched)
+            resolved = with_resolved_paths(arguments, target.contract.input, watched)
+            arguments = resolved.arguments
+            if resolved.repairs:
+                repairs = (*accepted.repairs, *resolved.repairs)
+                accepted = dataclasses.replace(accepted, repairs=repairs)
         if target.needs_approval and self.approve is None:
             script = str(target.contract.run["script"])
             raise not_trusted_error(target.name, script)
@@ -173,12 +190,16 @@ class CallPath:
     def _files_of(
         self, target: Target, workspace: Workspace, accepted: Accepted
     ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
-        """Return where one call of *target* works, and the arguments as its script
-        finds the files that they name.
+        """Return the working directory for a call of *target*, and the arguments with
+        the paths under which its script finds the named files.
         """
         skill = target.skill
         if not target.needs_approval or self.shares_workspace or skill is None:
-            watched = WatchedWorkspace(workspace, is_untrusted=target.needs_approval)
+            watched = WatchedWorkspace(
+                workspace,
+                is_untrusted=target.needs_approval,
+                lists_files=self.lists_files,
+            )
             return watched, accepted.arguments
         from skillruntime.contract.caller_texts import caller_texts
         from skillruntime.runtime.files.own_directory import CallFiles, own_directory
@@ -192,10 +213,10 @@ class CallPath:
         return files, files.with_named_files(accepted.arguments)
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
-        """Check *output* as it was returned, and put it into the envelope.
+        """Check *output* and put it into the envelope.
 
         Raises:
-            SkillOutputError: it does not fit the contract.
+            SkillOutputError: *output* does not fit the contract.
         """
         returned = output.data if isinstance(output, SkillResponse) else output
         plain = returned
@@ -205,7 +226,7 @@ class CallPath:
         try:
             prepared.target.contract.check(plain)
         except SkillOutputError:
-            # What a script printed is shown, though it is not a result.
+            # Show a script's output even if it is not a valid result.
             if "sandbox" in prepared.execution:
                 prepared.execution["output"] = plain
             raise
@@ -223,8 +244,8 @@ class CallPath:
     def _failed(
         self, request: CallRequest, prepared: Prepared | None, error: Exception
     ) -> SkillResponse:
-        """Return the envelope of a call that was refused or failed: every exception
-        becomes an answer here.
+        """Return the envelope of a refused or failed call: every exception becomes an
+        answer here.
         """
         error = unwrapped(error)
         let_through = request.options.get("let_through")
@@ -246,6 +267,8 @@ class CallPath:
         errors = to_errors(error, request.name)
         if prepared is not None:
             errors = prepared.explained(errors)
+            if "missing_file" in prepared.execution:
+                _drop_traceback(metadata)
         elif request.conversation_state is not None:
             times = request.conversation_state.count_refusal(
                 request.name, request.sent, request.options.get("version")
@@ -257,12 +280,21 @@ class CallPath:
     def _noted(
         self, request: CallRequest, prepared: Prepared | None, response: SkillResponse
     ) -> SkillResponse:
-        """Return the answer, after the observers and the log, if there are any,
-        received its record.
-        """
+        """Return the answer after passing its record to the observers and the log."""
         if self.observers or is_logging():
             notify(self.observers, CallRecord.of(request, prepared, response))
         return response
+
+
+def _drop_traceback(metadata: dict[str, Any]) -> None:
+    """Leave out a Python traceback on stderr if the error says what to change: its last
+    line is in the message.
+    """
+    if _TRACEBACK in metadata.get("stderr", ""):
+        del metadata["stderr"]
+
+
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:

@@ -33,8 +33,8 @@ __all__ = [
 
 
 class Operation(StrEnum):
-    """What was done: OpenTelemetry's GenAI operation name where there is one, else
-    ours.
+    """The kind of event: OpenTelemetry's GenAI operation name if there is one, else our
+    own.
     """
 
     CALL = "execute_tool"
@@ -44,15 +44,15 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One event, after it ended: what an ``on_call`` observer receives.
+    """One finished event, which an ``on_call`` observer receives.
 
-    ``name`` is the callable's or the skill's; ``path`` the resource that was read.
-    ``arguments`` are what the skill received, or, for a refused call, what was sent.
-    ``response`` is the envelope, without ``data`` for a skill loaded or a resource
-    read. ``started`` is in the unit of ``time.time_ns()``, ``duration_ns`` in
-    nanoseconds. ``config`` is what the host passed along; ``call_id`` is the model's id
-    of the tool call, where the adapter knows it. Arguments and results may hold
-    secrets: neither is in the ``repr``.
+    ``name`` is the name of the callable or skill; ``path`` is the resource that was
+    read. ``arguments`` are the arguments that the skill received or, for a refused
+    call, those that were sent. ``response`` is the envelope, without ``data`` for a
+    skill loaded or a resource read. ``started`` is in the unit of ``time.time_ns()``,
+    ``duration_ns`` in nanoseconds. ``config`` is the host's own value; ``call_id`` is
+    the model's id of the tool call, if the adapter knows it. Arguments and results may
+    hold secrets: neither is in the ``repr``.
     """
 
     operation: Operation
@@ -98,22 +98,22 @@ class CallRecord:
 
     @property
     def repairs(self) -> int:
-        """How many repairs the arguments needed."""
+        """The number of repairs that the arguments needed."""
         return len((self.response.metadata or {}).get("repairs", ()))
 
     @property
     def version(self) -> str | None:
-        """The version of the contract that was called, where it states one."""
+        """The version of the called contract, if it states one."""
         return (self.response.metadata or {}).get("version")
 
 
 Observer = Callable[[CallRecord], object]
-"""Receives each record, in the thread and context of the call; what it returns or
-raises does not affect the call.
+"""Receives each record, in the thread and context of the call; its result and its
+exceptions do not affect the call.
 
 An observer may also have a method ``around(name)`` that returns a context manager. It
-is entered before the call and left after the record was delivered, so that what it sets
-(OpenTelemetry's current span) is set while the skill runs.
+is entered before the call and left after the record is delivered, so that its effect
+(such as OpenTelemetry's current span) covers the run of the skill.
 """
 
 _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
@@ -122,9 +122,7 @@ _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 def around(
     observers: tuple[Observer, ...], name: str
 ) -> AbstractContextManager[object]:
-    """Return the context manager to enter while *name* is called; an observer that
-    fails there is logged.
-    """
+    """Return the context manager for a call of *name*; a failing observer is logged."""
     surrounding = []
     for observer in observers:
         enter = getattr(observer, "around", None)
@@ -210,8 +208,8 @@ def record_of(
     path: str | None = None,
     session_id: str | None = None,
 ) -> CallRecord:
-    """Return the record of a skill loaded or a resource read that ended just now, with
-    *error* if it failed.
+    """Return the record of loading a skill or reading a resource that has just ended,
+    with *error* if it failed.
     """
     if error is None:
         response = SkillResponse("success")

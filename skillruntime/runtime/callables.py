@@ -1,5 +1,5 @@
-"""Everything that can be called by name: the skills of a catalog, and the functions
-that a host registered.
+"""Find everything that can be called by name: the skills of a catalog, and the
+functions that a host registered.
 
 Every adapter takes its tools from here, so a function is offered wherever a script is.
 """
@@ -22,6 +22,7 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
+from skillruntime.forks import renew_locks_of
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.presentation.activation import ActiveSkill
@@ -32,28 +33,30 @@ if TYPE_CHECKING:
 
     # Imports packaging, which only scripts need.
     from skillruntime.runtime.scripts.readiness import Missing
-    from skillruntime.runtime.scripts.runner import ScriptRunner
+    from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
 __all__ = ["Callables"]
 
 _NO_GRANTS = Grants()
-# contracts that are kept for having been read to learn their names; ten thousand take
-# 80 MB
-_FEW_KEPT = 256
-_NEAR_SKILLS = 6  # whose callables are read for a suggestion
+_NEAR_SKILLS = 6  # the most skills whose callables are read for a suggestion
 _MOST_LISTED = 20
 # skills are few, but a model can write any number of version ranges after "@"
 _MOST_KEPT = 10_000
 
 
 class _Listed:
-    """The names that an iterator gave so far: several threads, each at its own
-    position, draw from it once.
+    """The names that an iterator has yielded so far: several threads, each at its own
+    position, share one pass over it.
     """
 
     def __init__(self, source: Iterator[str]) -> None:
         self.names: list[str] = []
         self._source = source
+        self._lock = Lock()
+        renew_locks_of(self)
+
+    def renew_locks(self) -> None:
+        """Replace the lock, in a child whose parent's threads may hold it."""
         self._lock = Lock()
 
     def reach(self, position: int) -> bool:
@@ -80,17 +83,27 @@ class Callables:
         definition_tokens: int | None,
     ) -> None:
         self.definition_tokens = definition_tokens
-        """The maximum number of tokens for the tool definitions of one untrusted
-        skill.
-        """
+        """The maximum number of tokens for all tool definitions of a request."""
         self._factories = tuple(factories)
         self._run_script = run_script
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
+        # Each skill is opened once, so that its contracts belong to one state of its
+        # files.
+        self._opened: dict[str, Skill] = {}
         self._targets: dict[str, Target] = {}
-        self.revision = 0
+        self.revision: int = 0
         """A number that changes with the catalog and with the functions."""
         self.catalog = catalog
+
+    @property
+    def untrusted_definition_tokens(self) -> int | None:
+        """The part of `definition_tokens` that all untrusted skills have together: 8,000
+        of the default.
+        """
+        if self.definition_tokens is None:
+            return None
+        return self.definition_tokens * 2 // 5
 
     @property
     def catalog(self) -> SkillCatalog:
@@ -111,6 +124,7 @@ class Callables:
             )
         self._catalog = catalog
         self._found.clear()
+        self._opened.clear()
         self._changed()
 
     def register(
@@ -129,14 +143,14 @@ class Callables:
         """Return the contract of the callable *name*.
 
         Raises:
-            SkillNotFoundError: there is no such skill, or nothing in it can be called.
+            SkillNotFoundError: the skill does not exist, or has nothing to call.
             InvalidSkillError: its contract is faulty.
         """
         return self._find(name)[1]
 
     def declared(self, name: str) -> Contract | None:
-        """Return the contract that the catalog's skill *name* declares; None if it has
-        none or a faulty one.
+        """Return the contract that the catalog's skill *name* declares; None if it is
+        missing or faulty.
         """
         try:
             return self.catalog.contract(name)[1]
@@ -144,8 +158,8 @@ class Callables:
             return None
 
     def open_skill(self, name: str) -> ActiveSkill:
-        """Return the skill *name* with everything in it that can be called: its
-        scripts, and the functions of its name.
+        """Return the skill *name* with all its callables: its scripts, and the
+        functions registered under its name.
 
         Raises:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
@@ -162,7 +176,9 @@ class Callables:
             contracts,
             skill,
             not_ready=partial(self._not_ready, tuple(contracts)),
-            definition_tokens=None if skill.trusted else self.definition_tokens,
+            definition_tokens=None
+            if skill.trusted
+            else self.untrusted_definition_tokens,
         )
 
     def without_catalog(self) -> list[str]:
@@ -173,12 +189,14 @@ class Callables:
         return [name for name in names if name not in self.catalog]
 
     def has_functions(self) -> bool:
-        """Return whether a function can be called, of a skill in the catalog too."""
+        """Return whether any function can be called, including functions of skills in
+        the catalog.
+        """
         return bool(self._with_contract())
 
     def search_functions(self, query: str) -> list[str]:
-        """Return the skills that are functions alone and share a word with *query*, the
-        best match first.
+        """Return the skills that consist only of functions and share a word with
+        *query*, the best match first.
         """
         words = set(query.lower().split())
         scores = {}
@@ -195,7 +213,8 @@ class Callables:
         """Yield the names that can be called, functions first; a skill whose contract
         is faulty is left out.
 
-        A skill's contracts are read when its names are first asked for, and then kept.
+        A skill is read when its names are first requested; contracts are not derived
+        for them.
         """
         listed = self._listed
         position = 0
@@ -206,15 +225,12 @@ class Callables:
     def _read_names(self) -> Iterator[str]:
         functions = self._with_contract()
         yield from functions
-        for name, skill in self.catalog.callables():
-            if name in functions:
-                continue
-            if skill is not None and len(self._found) < _FEW_KEPT:
-                self._found.setdefault(name, (skill, skill.contracts[name]))
-            yield name
+        for name in self.catalog.callables():
+            if name not in functions:
+                yield name
 
     def _with_contract(self) -> dict[str, Contract]:
-        """Return the contract of each function that has one of its own."""
+        """Return the contracts of the functions that have their own."""
         contracts = {}
         for name, (_, contract) in self._functions.items():
             if contract is not None:
@@ -222,10 +238,10 @@ class Callables:
         return contracts
 
     def unknown(self, name: str) -> SkillNotFoundError:
-        """Return the error for *name*, whose skill does not exist. Only what can be
-        called is suggested, and nothing of a skill that is hidden from models.
+        """Return the error for *name*, whose skill does not exist. It suggests only
+        callables, and none of a hidden skill.
         """
-        from skillruntime.catalog.search.closest_names import closest_names
+        from skillruntime.contract.closest_names import closest_names
 
         skill, _, _ = name.replace("__", "/").partition("/")
         near = self.catalog.suggest(skill, _NEAR_SKILLS)
@@ -233,7 +249,7 @@ class Callables:
         callables: list[str] = []
         for each in near:
             with suppress(SkillRuntimeError):
-                callables += self.open_skill(each).contracts
+                callables += self._names_in(each)
         action = "Load a skill and follow its instructions"
         if callables:
             found = _nearest_first(name, callables)[:3]
@@ -243,14 +259,14 @@ class Callables:
         )
 
     def known_target(self, name: Any) -> Target | None:
-        """Return what *name* resolves to, if a call has asked for it before."""
+        """Return the target of *name* if an earlier call has resolved it."""
         return self._targets.get(name) if isinstance(name, str) else None
 
     def target(self, name: str, function: Callable[..., Any] | None = None) -> Target:
-        """Return what *name* resolves to: its contract and what runs it.
+        """Return the target of *name*: its contract and its runner.
 
-        *function* is the callable that the host passed instead of a name; it is used
-        only in the error that says it is not registered.
+        *function* is the callable that the host passed instead of a name; only the
+        error about an unregistered function uses it.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -284,7 +300,7 @@ class Callables:
         self.revision += 1
 
     def missing(self, name: str, grants: Grants) -> tuple[Missing, ...]:
-        """Return what the script of *name* lacks; empty for anything else.
+        """Return what the script of *name* lacks; empty if *name* is not a script.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -293,8 +309,8 @@ class Callables:
         return () if runner is None else runner.missing(grants)
 
     def withheld(self, name: str, grants: Grants) -> tuple[str, ...]:
-        """Return the variables that the script of *name* reads and does not get; empty
-        for anything else.
+        """Return the variables that the script of *name* reads but does not get; empty
+        if *name* is not a script.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -302,17 +318,25 @@ class Callables:
         runner = self._script_runner(name)
         return () if runner is None else runner.withheld(grants)
 
+    def lacks_network(self, name: str, grants: Grants) -> bool:
+        """Return whether the script of *name* opens connections, in a sandbox without
+        network; False for anything else.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        runner = self._script_runner(name)
+        return False if runner is None else runner.lacks_network(grants)
+
     def _script_runner(self, name: str) -> ScriptRunner | None:
         runner = self.target(name).runner
         # Imported here, because it loads sandboxes and processes.
-        from skillruntime.runtime.scripts.runner import ScriptRunner
+        from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
         return runner if isinstance(runner, ScriptRunner) else None
 
     def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return what each callable of *names* lacks; those that are ready are left
-        out.
-        """
+        """Return what each callable in *names* lacks; ready ones are left out."""
         messages: dict[str, tuple[str, ...]] = {}
         for name in names:
             with suppress(SkillRuntimeError):  # a call of it reports the reason
@@ -355,20 +379,26 @@ class Callables:
             found = (None, own_contract)
         if len(self._found) >= _MOST_KEPT:
             self._found.clear()
+            self._opened.clear()
             self._targets.clear()
         self._found[name] = found
         return found
 
     def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
+        own, _, _ = name.partition("/")
         try:
+            opened = self._opened.get(own)
+            if opened is not None:
+                return opened, opened.contract(name)
             skill, contract = self.catalog.contract(name)
-            if "@" not in name:
-                self._keep_other_tools(skill)
+            # A skill found by a version range has the contracts of another version than
+            # the plain name.
+            if skill.name == own:
+                self._opened[own] = skill
             return skill, contract
         except SkillNotFoundError as error:
             # The catalog suggests versions, and skills that have nothing to call; it
             # does not know the functions.
-            own, _, _ = name.partition("/")
             plain, at, _ = own.partition("@")
             callables: list[str] = []
             with suppress(SkillRuntimeError):
@@ -378,20 +408,16 @@ class Callables:
             if callables:
                 raise _not_in(plain, name, callables) from None
             if plain in self.catalog:
-                # Raises the reason why nothing of it can be called.
+                # Raises the reason why the skill has nothing to call.
                 self.catalog.contract(plain)
             raise self.unknown(name) from error
 
-    def _keep_other_tools(self, skill: Skill) -> None:
-        """Keep the contracts of *skill* that were read together with the one that was
-        asked for.
-
-        A skill that was found by a version range must not be passed: its contracts
-        belong to another version than the plain names.
-        """
-        for other in skill.contracts:
-            if other not in self._functions and len(self._found) < _MOST_KEPT:
-                self._found.setdefault(other, (skill, skill.contracts[other]))
+    def _names_in(self, skill: str) -> list[str]:
+        """Return the names of the callables of *skill*, without deriving contracts."""
+        names: list[str] = []
+        if skill in self.catalog:
+            names += self.catalog.activate(skill).callable_names()
+        return list(dict.fromkeys([*names, *self._functions_of(skill)]))
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:
@@ -410,8 +436,8 @@ class Callables:
 
 
 def _not_in(skill: str, name: str, callables: list[str]) -> SkillNotFoundError:
-    """Return the error for *name*, which *skill* does not have; it lists *callables*,
-    which it has, so that a model invents no further name.
+    """Return the error for *name*, which *skill* does not have; it lists the existing
+    *callables*, so that a model does not invent another name.
     """
     listed = ", ".join(_nearest_first(name, callables)[:_MOST_LISTED])
     if len(callables) > _MOST_LISTED:
@@ -423,7 +449,7 @@ def _not_in(skill: str, name: str, callables: list[str]) -> SkillNotFoundError:
 
 
 def _nearest_first(name: str, callables: list[str]) -> list[str]:
-    from skillruntime.catalog.search.closest_names import nearest_names
+    from skillruntime.contract.closest_names import nearest_names
 
     near = nearest_names(name, callables, len(callables))
     return [*dict.fromkeys([*near, *sorted(callables)])]

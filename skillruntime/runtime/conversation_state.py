@@ -1,5 +1,5 @@
-"""What one conversation was shown and has spent: the active skills, the tokens, the
-workspace, and the calls that were refused.
+"""The state of one conversation: its active skills, spent tokens, workspace, and
+refused calls.
 
 A session and the calls within it both write here. Tools of one conversation may run in
 several threads at once, so everything that is written is under one lock.
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.errors import TokenLimitError
+from skillruntime.forks import renew_locks_of
 from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.presentation.activation import (
@@ -39,9 +40,9 @@ _Result = TypeVar("_Result")
 
 _READ_ON = "read_skill_resource(name='result', path={handle!r})"
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
-# Counting tokens costs more than a call does, so without limits texts wait until the
-# ledger is read. These two bounds keep the memory of a long conversation that never
-# asks.
+# Counting tokens costs more than a call, so without limits texts wait until the ledger
+# is read. These two bounds limit the memory of a long conversation whose ledger is
+# never read.
 _UNCOUNTED = 256 * 1024  # characters
 _UNCOUNTED_TEXTS = 2_048
 
@@ -63,24 +64,24 @@ class ConversationState:
         tell_directories: bool = False,
     ) -> None:
         # Not a counter: it is in logs and spans of several processes.
-        self.id = os.urandom(16).hex()
-        self.key = self.id if key is None else key
+        self.id: str = os.urandom(16).hex()
+        self.key: str = self.id if key is None else key
         if isinstance(workspace, Workspace):
-            self.workspace = workspace
+            self.workspace: Workspace = workspace
         else:
             self.workspace = Workspace(workspace)
         self._tell_directories = tell_directories
         self.limits = limits
-        self.lock = threading.RLock()
-        """Hold it from reading what is left, or what was shown, until that is spent or
-        shown: two threads must not both spend the same tokens.
+        self.lock: threading.RLock = threading.RLock()
+        """Hold it from reading the remaining tokens, or the shown skills, until they
+        are spent or shown: two threads must not both spend the same tokens.
         """
         self._reports_tokens = report_tokens
         self._counts_tokens = counts_tokens
         self._ledger = TokenLedger(limits, model=model, read_on=_READ_ON)
         self._uncounted: deque[Callable[[], object]] = deque()
         self._uncounted_characters = 0
-        self._counting = threading.RLock()  # apart from `lock`, which calls wait for
+        self._counting = threading.RLock()  # separate from `lock`, which calls wait for
         self._counter: threading.Thread | None = None
         self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
@@ -88,10 +89,18 @@ class ConversationState:
         self._counted: set[str] = set()
         self._newly_counted: dict[str, None] = {}
         self._refusals = Refusals()
+        renew_locks_of(self)
+
+    def renew_locks(self) -> None:
+        """Replace the locks, in a child whose parent's threads may hold them."""
+        self.lock = threading.RLock()
+        self._counting = threading.RLock()
 
     @property
     def ledger(self) -> TokenLedger:
-        """What the conversation has spent, after every text that waits was counted."""
+        """The spent tokens of the conversation; reading this counts every waiting
+        text.
+        """
         with self._counting:
             self._uncounted_characters = 0
             while self._uncounted:
@@ -117,15 +126,17 @@ class ConversationState:
         return MappingProxyType(self._active)
 
     def is_shown(self, name: str, digest: str) -> bool:
-        """Return whether the conversation shows the skill *name* as it is now."""
+        """Return whether the conversation shows the current edition of the skill
+        *name*.
+        """
         return self._shown.get(name) == digest
 
     def show(self, skill: ActiveSkill, digest: str, text: str) -> str:
-        """Make *skill* active, and return *text*, its instructions, as they may be
-        shown.
+        """Make *skill* active, and return *text*, its instructions, in the form that
+        may be shown.
 
         Raises:
-            TokenLimitError: they do not fit what may still be spent.
+            TokenLimitError: the instructions exceed the remaining tokens.
         """
         with self.lock:
             # Admitted first: if the limits refuse the text, the skill does not become
@@ -136,8 +147,8 @@ class ConversationState:
             return admitted
 
     def resume(self, shown: Mapping[str, str]) -> None:
-        """Take *shown*, digests by name, for what the conversation shows; no other
-        skill is active.
+        """Set the shown skills to *shown*, digests by name; no other skill is
+        active.
         """
         with self.lock:
             self._shown = dict(shown)
@@ -153,11 +164,18 @@ class ConversationState:
         return tuple(self._files)
 
     def note_files(self, paths: Iterable[str]) -> None:
-        """Note that the files at *paths* of the workspace are the conversation's."""
+        """Record that the files at *paths* of the workspace belong to the
+        conversation.
+        """
         with self.lock:
             self._files.update(dict.fromkeys(paths))
 
     # What was spent
+
+    @property
+    def model(self) -> Model:
+        """The model, or the function, whose tokens are counted."""
+        return self._ledger.model
 
     @property
     def count_tokens(self) -> Callable[[str], int]:
@@ -173,10 +191,10 @@ class ConversationState:
         return self.ledger.remaining(tier)
 
     def admit(self, tier: Tier, name: str, text: str) -> str:
-        """Record *text* of *name*, and return it as it may be shown.
+        """Record *text* of *name*, and return it in the form that may be shown.
 
         Raises:
-            TokenLimitError: it does not fit what may still be spent.
+            TokenLimitError: the text exceeds the remaining tokens.
         """
         admitted = self.record(tier, name, text)
         if admitted is None:
@@ -194,10 +212,10 @@ class ConversationState:
             return self.ledger.admit(tier, name, text)
 
     def record_once(self, tier: Tier, name: str, text: str) -> Admitted | None:
-        """Do as `record` does for a *text* that every request has, such as a tool's
-        definition: with limits, the same text is counted once.
+        """Record a *text* that every request contains, such as a tool's definition. If
+        there are limits, the same text is counted only once.
 
-        The answer is None where it has been counted before.
+        Return what `record` returns; None if the text was counted before.
         """
         if self.limits is None:
             return self.record(tier, name, text)
@@ -205,7 +223,8 @@ class ConversationState:
             if self.is_counted(tier, name, text):
                 return None
             admitted = self.record(tier, name, text)
-            # A text that was cut differs from process to process: its handle is random.
+            # A truncated text differs from process to process, because its handle is
+            # random.
             if admitted is not None and admitted.ok and admitted.handle is None:
                 self._newly_counted[_text_key(tier, name, text)] = None
             return admitted
@@ -216,8 +235,8 @@ class ConversationState:
         return key in self._counted or key in self._newly_counted
 
     def take_spent(self) -> tuple[dict[str, int], list[str]]:
-        """Return what is new since this was last called, for `continue_from`: the
-        tokens spent, by tier, and names for the texts that `record_once` counted.
+        """Return the changes since the last call of this method, for `continue_from`:
+        the spent tokens by tier, and names for the texts that `record_once` counted.
 
         Both are empty without limits.
         """
@@ -230,8 +249,8 @@ class ConversationState:
             return self.ledger.take_new(), counted
 
     def continue_from(self, spent: Mapping[str, int], texts: Iterable[str]) -> None:
-        """Continue a conversation of which other processes may have a part: *spent* and
-        *texts* are the sum of what `take_spent` returned in all of them.
+        """Continue a conversation that other processes may share: *spent* and *texts*
+        are the sums of the results of `take_spent` in all of them.
         """
         if self.limits is None:
             return
@@ -240,37 +259,35 @@ class ConversationState:
             self._counted.update(texts)
 
     def read_on(self, handle: str) -> str:
-        """Return the next part of a text that was cut, by the handle that came with the
-        part before.
+        """Return the next part of a truncated text, by the handle that came with the
+        previous part.
 
         Raises:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept.
-            TokenLimitError: it does not fit what may still be spent.
+            TokenLimitError: the text exceeds the remaining tokens.
         """
         with self.lock:
-            # Without limits nothing that waits to be counted changes the answer.
+            # Without limits the waiting texts do not affect the answer.
             ledger = self._ledger if self.limits is None else self.ledger
             return _text_of(ledger.read_on(handle))
 
     def has_page(self, handle: str) -> bool:
-        """Return whether *handle* is that of a text that was cut, and is still kept."""
+        """Return whether *handle* belongs to a truncated text that is still kept."""
         return self._ledger.has_page(handle)
 
     def note_request(self) -> None:
-        """Note that the whole conversation was sent to the model once more."""
+        """Record that the complete conversation was sent to the model once more."""
         self._wait(self._ledger.note_request, 0)
 
     # Calls
 
     def count_refusal(self, name: str, arguments: Any, version: str | None) -> int:
-        """Count that this same call was refused, and return how many times it has
-        been.
-        """
+        """Count a refusal of this call, and return how many times it was refused."""
         with self.lock:
             return self._refusals.count(identity_of(name, arguments, version))
 
     def require_result_budget(self) -> None:
-        """Check, before a skill runs, that some tokens are left for its result.
+        """Check, before a skill runs, that tokens are left for its result.
 
         Raises:
             TokenLimitError: too few are left for any result.
@@ -287,8 +304,8 @@ class ConversationState:
             )
 
     async def settle(self) -> None:
-        """Count in a thread what must be known before a call, if there are limits, and
-        is not counted yet.
+        """If there are limits, count in a thread the texts that must be counted before
+        a call.
         """
         if self.limits is not None and self._uncounted:
             await _in_thread(lambda: self.ledger)
@@ -296,11 +313,11 @@ class ConversationState:
     def record_answer(
         self, name: str, arguments: Any, response: SkillResponse
     ) -> SkillResponse:
-        """Record a call and its answer, and return the answer, or the refusal of a
-        result for which no token is left.
+        """Record a call and its answer, and return the answer, or a refusal if no token
+        is left for the result.
 
-        ``data`` stays whole. Of a result that is longer than a page, ``metadata.page``
-        is what a model is shown, and ``metadata.read_on`` the handle for the rest.
+        ``data`` stays complete. For a result longer than a page, ``metadata.page`` is
+        the text for the model, and ``metadata.read_on`` the handle for the rest.
         """
         text = self._written(response)
         if text is not None and self._is_counted_now(response, text):
@@ -310,7 +327,7 @@ class ConversationState:
     async def record_answer_aside(
         self, name: str, arguments: Any, response: SkillResponse
     ) -> SkillResponse:
-        """Do as `record_answer` does, without counting on the event loop."""
+        """Do the same as `record_answer`, but count tokens in a worker thread."""
         text = self._written(response)
         if text is not None and self._is_counted_now(response, text):
             return await _in_thread(
@@ -319,13 +336,13 @@ class ConversationState:
         return self._recorded_later(name, as_text(arguments), response, text)
 
     def _written(self, response: SkillResponse) -> str | None:
-        """Return the answer as JSON; None where it is not recorded."""
+        """Return the answer as JSON; None if it is not recorded."""
         if not self._counts_tokens:
             return None
         try:
             return for_model(response).to_json()
         except (TypeError, ValueError, RecursionError):
-            # The adapter that writes it for a model reports this.
+            # The adapter that writes the answer for a model reports this.
             return None
 
     def _is_counted_now(self, response: SkillResponse, text: str) -> bool:
@@ -338,7 +355,7 @@ class ConversationState:
         has_result = response.ok or response.data is not None
         if page is None or not has_result:
             return False
-        # A token has a byte at least.
+        # A token has at least one byte.
         return len(text.encode("utf-8", "surrogatepass")) > page
 
     def _recorded_later(
@@ -369,8 +386,8 @@ class ConversationState:
     def _recorded_failure(
         self, name: str, sent: str, response: SkillResponse
     ) -> SkillResponse:
-        """Record a failed call that has data: its errors are shown whatever the limits
-        are, and its data as far as that of a result.
+        """Record a failed call that has data: its errors are always shown, and its data
+        within the limits of a result.
         """
         errors = without_data(response).to_json()
         data = to_plain(response.data)
@@ -393,8 +410,8 @@ class ConversationState:
     def _with_tokens(
         self, response: SkillResponse, admitted: Admitted
     ) -> dict[str, Any]:
-        """Return the metadata of *response* with the warnings of what was *admitted*,
-        and its page where it was cut.
+        """Return the metadata of *response* with the warnings of the *admitted* text
+        and, if that was truncated, its page.
         """
         metadata = dict(response.metadata or {})
         if admitted.warnings:
@@ -407,7 +424,7 @@ class ConversationState:
         return metadata
 
     def _fits(self, text: str) -> bool:
-        """Return whether *text* fits one page and the tokens that are left."""
+        """Return whether *text* fits one page and the remaining tokens."""
         page = self._ledger.page_tokens(Tier.RESULT)
         limits = [self.remaining(Tier.RESULT), page]
         most = min((limit for limit in limits if limit is not None), default=None)
@@ -419,8 +436,8 @@ class ConversationState:
         return self._ledger.count(text) <= most
 
     def _wait(self, count: Callable[[], object], characters: int) -> None:
-        """Let *count*, which counts so many *characters*, wait until the ledger is
-        read, or until much is waiting.
+        """Defer *count*, which counts the tokens of so many *characters*, until the
+        ledger is read or many texts wait.
         """
         with self.lock:
             self._uncounted.append(count)
@@ -436,7 +453,7 @@ class ConversationState:
             # Ten megabytes take three seconds of CPU: never in the call, which may run
             # on an event loop.
             self._counter = threading.Thread(target=lambda: self.ledger, daemon=True)
-            # Raised where the interpreter ends, and starts no thread any more.
+            # RuntimeError: the interpreter is ending and no longer starts threads.
             with suppress(RuntimeError):
                 self._counter.start()
 
@@ -444,8 +461,8 @@ class ConversationState:
 async def _in_thread(work: Callable[[], _Result]) -> _Result:
     import anyio.to_thread  # imported when the first call waits, not with the runtime
 
-    # What a skill returned is recorded though the caller stops waiting. A limiter of
-    # its own: plain functions may hold every thread of the event loop's.
+    # A skill's result is recorded even if the caller stops waiting. It has its own
+    # limiter, because plain functions may hold all threads of the default limiter.
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
     return result  # noqa: RET504 - for mypy, a scope may swallow what is raised in it
@@ -456,7 +473,7 @@ def _text_key(tier: Tier, name: str, text: str) -> str:
 
 
 def _long_text(data: Any, size: int) -> str:
-    """Return *data* as text that can be cut after a line."""
+    """Return *data* as text that can be divided after a line."""
     if isinstance(data, str):
         return data
     return json_lines(data, size)

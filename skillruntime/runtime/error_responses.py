@@ -1,7 +1,7 @@
 """Turn an exception, or a failure that a skill reported, into the errors of the
 envelope.
 
-The only place that decides what a model reads of a failure. A skill's own result may
+Only this module decides what a model reads about a failure. A skill's own result may
 hold a ``status`` and ``errors`` (the contract document, 31.2).
 """
 
@@ -31,24 +31,25 @@ __all__ = [
 ]
 
 _LONGEST_SCHEMA = 600  # characters
-# An error is always shown to the model, whatever the limits of its tokens: so a skill's
-# own errors are short and few.
+# An error is always shown to the model, whatever the token limits, so a skill's own
+# errors must be short and few.
 _MOST_ERRORS = 20
 _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
-    """Return *error*, which ended the call of *name*, as the errors that a model reads.
+    """Convert *error*, which ended the call of *name*, to the errors that a model
+    reads.
 
-    An error of our family carries its own message. Any other exception is a bug: it
-    goes to the log with its traceback, and the model sees only its type.
+    An error of this library has its own message. Any other exception is a bug: it is
+    logged with its traceback, and the model sees only its type.
     """
     match unwrapped(error):
         case SkillRuntimeError() as ours:
             return [with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
-            # The skill's own work raised it and has ended, so nothing is still running;
-            # this call's deadline has another error.
+            # The skill's own code raised it and has ended, so nothing is still running;
+            # the deadline of this call raises another error.
             action = "Try again, or ask for less at once"
             return [
                 SkillError(
@@ -86,7 +87,7 @@ the message names.
 """
 
 SILENT = "Tell the user that the skill failed and did not say why"
-"""The next step where the failure has no message."""
+"""The next step if the failure has no message."""
 
 _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
 _NEXT_STEPS = {
@@ -102,7 +103,7 @@ _NEXT_STEPS = {
 
 
 def with_next_step(error: SkillError) -> SkillError:
-    """Return *error* with a suggested action; one that it already has is kept."""
+    """Return *error* with a suggested action; an existing one is kept."""
 
     if error.suggested_action:
         return error
@@ -136,8 +137,8 @@ def repeated(error: SkillError, times: int) -> SkillError:
     """Return the *error* of a call that was refused *times* times, worded so that the
     model does not resend the call unchanged.
 
-    The second answer says how often the call was refused. From the third on, the answer
-    has other words, and says what the argument takes.
+    The second answer says how often the call was refused. The third and later ones are
+    worded differently and describe the argument.
 
     >>> details = {"path": "/n", "expected": "at most 10"}
     >>> error = SkillError(
@@ -152,7 +153,7 @@ def repeated(error: SkillError, times: int) -> SkillError:
         return error
     details = error.details or {}
     expected = details.get("expected")
-    # A refusal that is not about the arguments has no schema to show.
+    # A refusal that does not concern the arguments has no schema to show.
     if times == 2 or expected is None:
         action = (
             f"This same call has been refused {times} times: change it, or ask the "
@@ -208,9 +209,10 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
 def data_of(output: Any, status: Status) -> Any:
     """Return the ``data`` of the envelope for *output*, which reported *status*.
 
-    A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data``
-    does not repeat them. The output of a success, even a partial one, keeps them: the
-    contract's ``output`` may require them, as the contract document's own example does.
+    A failure's ``status`` and ``errors`` are fields of the envelope (contract document,
+    31.2), so ``data`` does not repeat them. The output of a success, even a partial
+    one, keeps them, because the contract's ``output`` may require them, as the contract
+    document's own example does.
 
     >>> output = {"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}
     >>> data_of(output, "failed")
@@ -264,5 +266,5 @@ def _error_from(item: Any) -> SkillError:
 def _line(text: str, limit: int) -> str:
     from skillruntime.runtime.scripts.result import capped
 
-    # Cut first: cleaning megabytes takes longer than the call may.
+    # Truncate first: cleaning megabytes takes longer than the call may.
     return capped(visible_line(text[: 2 * limit]), limit)

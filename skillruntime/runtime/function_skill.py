@@ -1,17 +1,17 @@
-"""Skills written in Python: `skill` makes one of an ordinary typed function, and
-`runner_for` runs any function.
+"""Make skills from Python functions: `skill` turns an ordinary typed function into one,
+and `runner_for` runs any function.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from skillruntime.errors import InvalidSkillError
 from skillruntime.extras import missing_extra
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.runners import (
     CallContext,
     FunctionRunner,
@@ -35,8 +35,8 @@ model, dataclass or TypedDict).
 
 
 class FunctionSkill(Generic[_P, _R]):
-    """A function that is a skill: what `skill` returns. Called directly, it is the
-    function itself.
+    """A function as a skill, the result of `skill`. Called directly, it behaves like
+    the function itself.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class FunctionSkill(Generic[_P, _R]):
         return self.contract.name
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Call the function directly: nothing is checked or repaired."""
+        """Call the function directly, without checks and repairs."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"FunctionSkill({self.name!r})"
 
     def __reduce__(self) -> str:
-        # Pickled as Python pickles functions: by the name in their module.
+        # Python pickles a function by its name in its module.
         return self.function.__qualname__
 
 
@@ -89,8 +89,8 @@ def skill(
     contract: ContractLike | None = None,
     annotations: Mapping[str, bool] | None = None,
 ) -> Any:
-    """Make a skill of an ordinary typed function: ``SkillRuntime(functions=[search])``
-    then offers it.
+    """Make a skill from an ordinary typed function, for
+    ``SkillRuntime(functions=[search])``.
 
     Its name, description and schema come from the function's name, docstring and
     annotations (``Annotated`` and pydantic's ``Field`` included); *name*,
@@ -122,11 +122,11 @@ def skill(
 
 
 def contract_of(given: Any, name: str = "") -> Contract:
-    """Return *given* as a contract, under *name* or else its own.
+    """Return *given* as a contract, under *name* or its own name.
 
     Raises:
         InvalidSkillError: it is faulty.
-        TypeError: it is not a contract, a document or a class with fields.
+        TypeError: *given* is not a contract, a document or a class with fields.
     """
     from skillruntime.contract.contract import Contract
 
@@ -146,12 +146,12 @@ def contract_of(given: Any, name: str = "") -> Contract:
 def runner_for(
     function: Callable[..., Any], contract: Contract | None, name: str
 ) -> tuple[FunctionRunner, Contract | None]:
-    """Return the runner of *function*, and its contract: *contract*, or else the one
-    that its signature gives.
+    """Return the runner of *function*, and its contract: *contract*, or else one made
+    from its signature.
 
     ``function(arguments)`` takes the arguments as one mapping and has no contract of
-    its own; any other signature is that of a typed function, whose parameters are the
-    contract's properties.
+    its own; a function with any other signature is a typed function, whose parameters
+    are the contract's properties.
 
     Raises:
         InvalidSkillError: an annotation cannot be made from JSON, or the function does
@@ -240,8 +240,8 @@ def _made(
 
 
 def _models() -> Any:
-    """Return the module of typed functions and models; it needs pydantic, and a host
-    without them does not.
+    """Return the module of typed functions and models, which needs pydantic; a host
+    without typed functions does not.
 
     Raises:
         ModuleNotFoundError: pydantic is not installed; the error says how to install
@@ -256,13 +256,17 @@ def _models() -> Any:
 
 def _typed_runner(typed: TypedFunction) -> FunctionRunner:
     def bind(
-        arguments: dict[str, Any], context: CallContext
+        arguments: dict[str, Any], context: CallContext | None
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         bound = typed.bind(arguments, context)
         return bound.args, bound.kwargs
 
     return FunctionRunner(
-        typed.function, bind, is_coroutine_function(typed.function), typed.to_plain
+        typed.function,
+        bind,
+        is_coroutine_function(typed.function),
+        typed.to_plain,
+        takes_context=typed.context is not None,
     )
 
 
@@ -304,18 +308,18 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
 # The format allows only lowercase letters and hyphens; more is allowed here, because a
 # function's own name must pass. `@` starts a version range in a call, and the one `/`
 # stands between skill and tool.
-_SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+_SKILL_NAME = lazy_pattern(r"[\w.-]+(?:/[\w.-]+)?")
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
 )
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
+_MAPPING = lazy_pattern(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
 
 
 def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> None:
-    """Refuse a function that could not be called with the arguments of *contract*, so
-    that the error appears where the function is registered.
+    """Refuse a function that cannot be called with the arguments of *contract*, when
+    the function is registered.
     """
     document = contract.input.document
     if typed.whole is not None or not isinstance(document, Mapping):

@@ -1,5 +1,5 @@
-"""What a skill's contract asks for beyond its workspace, and what the host grants
-it.
+"""Compare the requirements of a skill's contract beyond its workspace with the host's
+grants.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ from skillruntime.catalog.visibility import visible_line
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["Grants", "Requirements", "granted_to", "requirements_of"]
+__all__ = [
+    "Grants",
+    "Requirements",
+    "checked_grants",
+    "granted_to",
+    "how_to_grant",
+    "requirements_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the host lets a skill's script use: the network, variables of its
-    environment, further directories, files of the workspace.
+    """The host's permissions for a skill's script: the network, environment variables,
+    further directories, files of the workspace.
 
     ``write`` are absolute paths of directories that the script may change, in addition
-    to its workspace. No part of one may be a link when the script starts: a script of
-    an earlier call could have made it. ``dotfiles`` are paths in the workspace with a
-    part that begins with a dot (``".git"``): with a grant, an untrusted script gets a
-    copy of what is there, if its call names it or what is around it. ``files`` are
-    paths in the workspace of which it gets a copy at each call, though no argument
-    names them (``"."`` is the workspace). Give grants for a skill
+    to its workspace. No part of such a path may be a link when the script starts: a
+    script of an earlier call could have made it. ``dotfiles`` are paths in the
+    workspace with a part that begins with a dot (``".git"``): with a grant, an
+    untrusted script gets a copy if its call names the path or a directory around it.
+    ``files`` are paths in the workspace that are copied at each call, although no
+    argument names them (``"."`` is the workspace). Give grants for a skill
     (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(...,
     grants=...)``), or as the answer of ``approve``.
 
@@ -49,7 +56,8 @@ class Grants:
                 f"Grants.network is True or False, not {self.network!r:.80}"
             )
         for name in ("environment", "write", "dotfiles", "files"):
-            # One string would count as its letters: "KEY" as the variables K, E and Y.
+            # A single string would be read as its letters: "KEY" as the variables K, E
+            # and Y.
             if isinstance(getattr(self, name), str):
                 raise TypeError(
                     f"Grants.{name} takes a tuple of strings, not one string"
@@ -82,7 +90,7 @@ class Grants:
         return bool(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is granted, without the values of variables."""
+        """Return the grants as a JSON object, without the values of variables."""
         stated = {
             "network": self.network,
             "environment": list(self.environment),
@@ -93,12 +101,42 @@ class Grants:
         return {name: value for name, value in stated.items() if value}
 
 
-class Requirements(NamedTuple):
-    """What a contract asks for: ``requires.network``, ``.write``, ``.environment``, and
-    ``run.environment``.
+def how_to_grant(skill: str, grants: Grants, *, write: bool = False) -> str:
+    """Return a sentence on how the host gives *skill* all of these *grants*,
+    because a second such line of code would replace the first.
 
-    ``network`` and ``write`` are the words of the contract, for a person to read;
-    ``optional`` are the variables that the script takes if they are given.
+    *write* is for a directory that the host has to choose.
+
+    >>> grants = Grants(network=True, environment=("TOKEN",))
+    >>> how_to_grant("pdf", grants).partition("grants=")[2]
+    "{'pdf': Grants(network=True, environment=('TOKEN',))})"
+    """
+    parts = []
+    if grants.network:
+        parts.append("network=True")
+    if grants.environment:
+        parts.append(f"environment={grants.environment!r}")
+    directories = [repr(directory) for directory in grants.write]
+    if write:
+        directories.append("DIRECTORY")
+    if directories:
+        parts.append(f"write=({', '.join(directories)},)")
+    if grants.dotfiles:
+        parts.append(f"dotfiles={grants.dotfiles!r}")
+    if grants.files:
+        parts.append(f"files={grants.files!r}")
+    return (
+        f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
+        f"Grants({', '.join(parts)})}})"
+    )
+
+
+class Requirements(NamedTuple):
+    """The requirements of a contract: ``requires.network``, ``.write``,
+    ``.environment``, and ``run.environment``.
+
+    ``network`` and ``write`` are the contract's own words, for people; ``optional`` are
+    the variables that the script uses if they are set.
     """
 
     network: tuple[str, ...] = ()
@@ -107,7 +145,7 @@ class Requirements(NamedTuple):
     optional: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, tuple[str, ...]]:
-        """Return what is asked for; empty where nothing is."""
+        """Return the requirements as a JSON object; empty if there are none."""
         stated = {
             "network": self.network,
             "write": self.write,
@@ -117,9 +155,7 @@ class Requirements(NamedTuple):
 
 
 def requirements_of(contract: Contract) -> Requirements:
-    """Return what *contract* asks for; values of another type than the format's are
-    left out.
-    """
+    """Return the requirements of *contract*; values of a wrong type are left out."""
     stated, run = contract.requires, contract.run
     return Requirements(
         _words(stated.get("network"), "any host"),
@@ -129,9 +165,26 @@ def requirements_of(contract: Contract) -> Requirements:
     )
 
 
+def checked_grants(grants: Mapping[str, Grants] | None) -> dict[str, Grants]:
+    """Check that *grants* are grants by name, and return them.
+
+    Raises:
+        TypeError: they are not; otherwise a wrong grant would only be noticed at the
+            first call of its skill.
+    """
+    by_name = dict(grants or {})
+    for name, granted in by_name.items():
+        if not isinstance(name, str) or not isinstance(granted, Grants):
+            raise TypeError(
+                'grants are {"skill": Grants(...)}, not '
+                f"{{{name!r:.80}: {granted!r:.80}}}"
+            )
+    return by_name
+
+
 def granted_to(name: str, grants: Mapping[str, Grants]) -> Grants:
-    """Return what the host grants the callable *name* (``pdf/extract``): its own grants
-    and those of its skill.
+    """Return the host's grants for the callable *name* (``pdf/extract``): its own and
+    those of its skill.
     """
     # A version range ("pdf@^1") is part of a name that a model writes; grants are given
     # to the skill.

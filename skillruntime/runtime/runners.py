@@ -1,8 +1,8 @@
-"""Runners: async callables from arguments to output; and the runner around a Python
-function.
+"""Define runners, async callables from arguments to output, and the runner around a
+Python function.
 
-A runner says by ``stops_when_cancelled`` whether nothing of a call continues after a
-cancellation. Only then is it safe to repeat a call that passed its deadline.
+A runner states by ``stops_when_cancelled`` that a cancelled call does not continue.
+Only then is it safe to repeat a call that passed its deadline.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,14 +39,18 @@ __all__ = [
 ]
 
 
+def _none(words: Iterable[str]) -> Grants:
+    return Grants()
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the host gives a runner in addition to the arguments; never anything a model
-    supplied.
+    """The values that a runner gets from the host in addition to the arguments; never a
+    value from the model.
 
-    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the
-    host passed along (a LangChain ``RunnableConfig``, say); ``call_id`` is the model's
-    id of the tool call, or a new one, and is unique only within ``message`` of
+    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is the host's
+    own value (such as a LangChain ``RunnableConfig``); ``call_id`` is the model's id of
+    the tool call, or a new one, and is unique only within ``message`` of
     ``conversation``. The workspace is created at its first use; files that change in it
     from then on are listed in the envelope's ``metadata.files``.
     """
@@ -60,18 +64,23 @@ class CallContext:
     conversation: str | None = None
     message: str | None = None
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``,
-    ``stopped`` after a cancellation; ``exit_code``, ``exit_meaning``, ``stderr`` and
-    ``warnings`` for the metadata, and ``output``, the data of a call that failed.
+    """The runner's report about the run: ``sandbox`` (its level), ``grants``,
+    ``stopped`` after a cancellation; ``exit_code``, ``exit_meaning``, ``stderr``,
+    ``still_running`` and ``warnings`` for the metadata, and ``output``, the data of a
+    call that failed.
     """
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)
-    """The copy of an untrusted skill's files that was approved; its script runs from
-    there.
+    """The approved copy of an untrusted skill's files, from which its script runs.
     """
     has_untrusted_files: Callable[[], bool] = field(default=lambda: False, repr=False)
     """Whether a script of an untrusted skill may have written into the workspace; see
     `shared_workspace`.
+    """
+    uncopied: Callable[[Iterable[str]], Grants] = field(default=_none, repr=False)
+    """Returns the grants that would have given the script the missing files of the
+    workspace: the paths among these words, and the files that it works on besides the
+    arguments.
     """
 
     @property
@@ -80,12 +89,12 @@ class CallContext:
         return self.open_workspace()
 
     def idempotency_key(self, arguments: Mapping[str, Any]) -> str:
-        """Return the same key for the same call of the same message, and a new one
-        where the message is not known.
+        """Return the same key for the same call of the same message; a new key if the
+        message is unknown.
         """
         if self.conversation is None or self.message is None:
             return os.urandom(16).hex()
-        # The arguments too: a model may use an id twice in one message.
+        # Include the arguments, because a model may use an id twice in one message.
         parts = [self.conversation, self.message, self.call_id, self.name, arguments]
         text = json.dumps(parts, sort_keys=True, default=str)
         import hashlib  # OpenSSL: not needed for an import
@@ -103,13 +112,14 @@ class CallContext:
 class Runner(Protocol):
     """Runs one call whose arguments fit the contract.
 
-    A runner may have ``stops_when_cancelled = True``: once it has been cancelled,
-    nothing of the call continues.
+    A runner may have ``stops_when_cancelled = True``: then a cancelled call does not
+    continue. A runner whose server enforces the deadline may state by ``grace`` how
+    many seconds later it is cancelled.
     """
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Return the output, or raise: a `SkillRuntimeError` keeps its code, any other
-        is a bug.
+        """Return the output, or raise an exception: a `SkillRuntimeError` keeps its
+        code, any other exception is a bug.
         """
         ...
 
@@ -127,28 +137,31 @@ class ReportedFailureError(ToolExecutionError):
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         super().__init__("The skill reported a failure")
-        self.document = dict(document)
+        self.document: dict[str, Any] = dict(document)
 
 
 Binding = Callable[
-    [dict[str, Any], CallContext], tuple[tuple[Any, ...], Mapping[str, Any]]
+    [dict[str, Any], CallContext | None], tuple[tuple[Any, ...], Mapping[str, Any]]
 ]
-"""Turns the arguments of a call into positional and keyword arguments of a function."""
+"""Turns the arguments of a call into positional and keyword arguments of a function;
+the context is None if the function does not take it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRunner:
     """Runs a Python function of the host.
 
-    A coroutine function runs in the event loop. A plain one runs in a worker thread,
-    which Python cannot kill: it may continue past its deadline. ``call_sync`` runs it
-    in the caller's own thread instead.
+    A coroutine function runs in the event loop. A plain function runs in a worker
+    thread, which Python cannot kill, so it may continue past its deadline.
+    ``call_sync`` runs it in the caller's own thread instead.
     """
 
     function: Callable[..., Any]
     bind: Binding
     is_async: bool
     to_plain: Callable[[Any], Any]
+    takes_context: bool
 
     @classmethod
     def of_mapping(cls, function: Callable[..., Any]) -> FunctionRunner:
@@ -156,24 +169,31 @@ class FunctionRunner:
         context)``.
 
         Raises:
-            TypeError: it cannot be called so.
+            TypeError: *function* cannot be called in this way.
         """
         # Looked up once: inspect.signature costs more than the whole rest of a call.
         bind: Binding
-        if _wants_context(function):
+        takes_context = _wants_context(function)
+        if takes_context:
             _require_fit(function, 2)
             bind = _with_context
         else:
             _require_fit(function, 1)
             bind = _without_context
-        return cls(function, bind, is_coroutine_function(function), to_plain_result)
+        is_async = is_coroutine_function(function)
+        return cls(function, bind, is_async, to_plain_result, takes_context)
 
     @property
     def stops_when_cancelled(self) -> bool:
-        """A coroutine stops at its next await, unless it has this attribute itself; a
-        thread does not stop.
+        """Whether a cancellation stops the function: a coroutine stops at its next
+        await, unless the function has this attribute itself; a thread does not stop.
         """
         return bool(getattr(self.function, "stops_when_cancelled", self.is_async))
+
+    @property
+    def grace(self) -> float:
+        """The function's own grace: a remote skill may be registered as a function."""
+        return float(getattr(self.function, "grace", 0.0))
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run a coroutine function here, and a plain one in a worker thread."""
@@ -182,11 +202,11 @@ class FunctionRunner:
                 return await cast("Awaitable[Any]", self._call(arguments, context))
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
-        # Here: most functions are called in the thread of their caller.
+        # Imported here, because most functions are called in their caller's thread.
         import anyio.to_thread
 
-        # abandon_on_cancel: at the deadline the caller gets its answer, though the
-        # thread runs on.
+        # abandon_on_cancel: at the deadline the caller gets its answer although the
+        # thread continues.
         result = await anyio.to_thread.run_sync(
             partial(self.run_here, arguments, context), abandon_on_cancel=True
         )
@@ -194,16 +214,18 @@ class FunctionRunner:
             return await result
         return result
 
-    def run_here(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Run a plain function in this thread."""
+    def run_here(self, arguments: dict[str, Any], context: CallContext | None) -> Any:
+        """Run a plain function in this thread; *context* may be None if the function
+        does not take it.
+        """
         try:
             return self._call(arguments, context)
         except SystemExit as exit_:
             raise _exited(exit_) from exit_
 
-    def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        # A copy: a function may change a list that it gets, and the host's is in its
-        # history of the conversation.
+    def _call(self, arguments: dict[str, Any], context: CallContext | None) -> Any:
+        # Pass a copy: a function may change its arguments, and the host keeps the
+        # originals in the conversation's history.
         try:
             own = _copied(arguments)
         except RecursionError:  # hundreds of levels
@@ -213,21 +235,20 @@ class FunctionRunner:
 
 
 def _copied(part: Any) -> Any:
-    # Every value of every call passes here: a scalar costs no call of a function.
-    if isinstance(part, dict):
-        return {
-            name: _copied(value) if type(value) in _CONTAINERS else value
-            for name, value in part.items()
-        }
-    return [_copied(item) if type(item) in _CONTAINERS else item for item in part]
+    # Every value of every call passes here, so a scalar must not cost a function call.
+    own = part.copy()
+    for key, member in own.items() if isinstance(own, dict) else enumerate(own):
+        if type(member) in _CONTAINERS:
+            own[key] = _copied(member)
+    return own
 
 
 _CONTAINERS = (dict, list)
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Return whether calling *function* gives a coroutine; an object may be called as
-    a function.
+    """Return whether calling *function* returns a coroutine; *function* may be a
+    callable object.
     """
     if inspect.iscoroutinefunction(function):
         return True
@@ -236,8 +257,8 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
 
 
 def to_plain_result(result: Any) -> Any:
-    """Return *result* as JSON values: a model or a dataclass is converted, anything
-    else is returned as it is.
+    """Return *result* as JSON values: a pydantic model or a dataclass is converted,
+    anything else stays unchanged.
     """
     if isinstance(result, _PLAIN):
         return result
@@ -248,13 +269,13 @@ _PLAIN = (dict, list, str, int, float, bool, type(None))
 
 
 def _without_context(
-    arguments: dict[str, Any], context: CallContext
+    arguments: dict[str, Any], context: CallContext | None
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     return (arguments,), {}
 
 
 def _with_context(
-    arguments: dict[str, Any], context: CallContext
+    arguments: dict[str, Any], context: CallContext | None
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     return (arguments, context), {}
 

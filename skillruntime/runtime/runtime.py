@@ -21,7 +21,7 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_path import CallPath
 from skillruntime.runtime.call_record import Observer
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.files.workspace import Workspace
+from skillruntime.runtime.files.workspace import Workspace, require_directory
 from skillruntime.runtime.function_skill import (
     ContractLike,
     FunctionSkill,
@@ -29,7 +29,7 @@ from skillruntime.runtime.function_skill import (
     runner_for,
     skill,
 )
-from skillruntime.runtime.grants import Grants, granted_to
+from skillruntime.runtime.grants import Grants, checked_grants, granted_to
 from skillruntime.runtime.presentation.activation import ActiveSkill
 from skillruntime.runtime.runners import Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
@@ -49,8 +49,8 @@ __all__ = ["Approval", "SkillRuntime"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 
-# For the overloads below: what `skill` makes of a coroutine function gives what the
-# coroutine returns.
+# For the overloads below: a call of a coroutine function that `skill` decorated returns
+# the result of the coroutine.
 _Async = FunctionSkill[..., Coroutine[Any, Any, _Result]]
 _Plain = FunctionSkill[..., _Result]
 _Session: TypeAlias = "SkillSession | None"
@@ -90,13 +90,21 @@ class SkillRuntime:
         on_call: Receives a `CallRecord` of every call, skill loaded and resource read,
             after it ended.
         functions: Typed functions to add as skills.
-        definition_tokens: The most that the definitions of one untrusted skill's tools
-            take in a request to a model; the others are called by name.
+        definition_tokens: The most that the definitions of all tools take in a request
+            to a model; the others are called by name. Untrusted skills have two fifths
+            of it together.
         image_bytes: The most that the images of one answer have together. What is
             larger stays a path in the text, and with 0 every image does.
         tell_directories: Whether a model is shown where trusted skills and the
             workspace lie, for a shell or an editor that it has beside the skills. By
             default where the host names the workspace. Never over HTTP.
+        list_files: Whether the files that a call makes or changes in the workspace are
+            listed in the envelope. For this the workspace is walked before and after
+            the call: about 3 ms for each thousand files.
+
+    Raises:
+        InvalidSkillError: *workspace* is not a directory.
+        TypeError: *grants* has something other than grants by name.
     """
 
     def __init__(
@@ -116,16 +124,18 @@ class SkillRuntime:
         script_limits: Limits = DEFAULT_LIMITS,
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
-        definition_tokens: int | None = 8_000,
+        definition_tokens: int | None = 20_000,
         image_bytes: int = 1_000_000,
         tell_directories: bool | None = None,
+        list_files: bool = True,
     ) -> None:
         passed = tuple(environment)
-        grants_by_name = dict(grants or {})
+        grants_by_name = checked_grants(grants)
+        self._granted = frozenset(grants_by_name)
 
         def script_runner(owner: Skill, contract: Contract) -> Runner:
             # Sandboxes and processes: imported only for skills with scripts.
-            from skillruntime.runtime.scripts.runner import ScriptRunner
+            from skillruntime.runtime.scripts.script_runner import ScriptRunner
 
             return ScriptRunner(
                 owner,
@@ -142,6 +152,8 @@ class SkillRuntime:
         self._callables = Callables(catalog, runners, script_runner, definition_tokens)
         self._given_workspace = workspace
         self._tell_directories = tell_directories
+        if workspace is not None:
+            require_directory(workspace)
         own_workspace = Workspace(workspace)
         require_level(sandbox)
         require_seconds(timeout)
@@ -163,6 +175,7 @@ class SkillRuntime:
             workspace=own_workspace,
             timeout=timeout,
             shares_workspace=shared_workspace,
+            lists_files=list_files,
             script_limits=script_limits,
             image_bytes=image_bytes,
         )
@@ -175,8 +188,7 @@ class SkillRuntime:
         return f"<SkillRuntime of {shown}>"
 
     def __copy__(self) -> SkillRuntime:
-        # what is copied with it (a tool, an agent's configuration) calls the same
-        # skills
+        # A copy of a tool or of an agent's configuration calls the same skills.
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillRuntime:
@@ -194,8 +206,8 @@ class SkillRuntime:
             name = getattr(functions, "__name__", "function")
             raise TypeError(f"functions takes a list: functions=[{name}]")
         names = [self.add(function).name for function in functions]
-        # `add` replaces a function, as notebooks need it; in one list, two of a name
-        # are a mistake.
+        # `add` replaces a function of the same name, as notebooks need it. Two
+        # functions of one name in a list are a mistake.
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(
@@ -253,7 +265,8 @@ class SkillRuntime:
                     "give contract=",
                     suggested_action="Annotate the parameters, or give contract=",
                 )
-            # Not the contract of the catalog: that is looked up at each change of it.
+            # Do not register the contract of the catalog, which is looked up again when
+            # the catalog changes.
             registered = own if declared is None else given
             self._callables.register(name, runner, registered)
             return function
@@ -275,20 +288,28 @@ class SkillRuntime:
         self._callables.catalog = catalog
 
     @property
+    def granted(self) -> frozenset[str]:
+        """The names of the skills and callables to which the host has given grants."""
+        return self._granted
+
+    @property
     def has_workspace(self) -> bool:
         """Whether the host named a workspace."""
         return self._given_workspace is not None
 
     @property
     def definition_tokens(self) -> int | None:
-        """The most that the definitions of one untrusted skill's tools take in a
-        request to a model.
-        """
+        """The most that the definitions of all tools take in a request to a model."""
         return self._callables.definition_tokens
 
     @definition_tokens.setter
     def definition_tokens(self, tokens: int | None) -> None:
         self._callables.definition_tokens = tokens
+
+    @property
+    def untrusted_definition_tokens(self) -> int | None:
+        """The part of `definition_tokens` that all untrusted skills have together."""
+        return self._callables.untrusted_definition_tokens
 
     @property
     def image_bytes(self) -> int:
@@ -321,8 +342,8 @@ class SkillRuntime:
         """Return what the script of *name* lacks: an interpreter, packages, commands,
         variables or a grant.
 
-        Empty where it is ready, or is not a script. With *grants*, as for a call with
-        these.
+        The result is empty if the script is ready, or if *name* is not a script.
+        *grants* are the grants of the call, in addition to the skill's own.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -330,20 +351,32 @@ class SkillRuntime:
         return self._callables.missing(name, grants or Grants())
 
     def withheld(self, name: str, *, grants: Grants | None = None) -> tuple[str, ...]:
-        """Return the variables of this process that the script of *name* reads and does
-        not get, those that `missing` names left out.
+        """Return the variables of this process that the script of *name* reads but does
+        not get, without the variables that `missing` reports.
 
-        It may work without them, so none of them stops a call. With *grants*, as for a
-        call with these.
+        The script may work without them, so they do not stop a call. *grants* are the
+        grants of the call, in addition to the skill's own.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
         """
         return self._callables.withheld(name, grants or Grants())
 
+    def lacks_network(self, name: str, *, grants: Grants | None = None) -> bool:
+        """Return whether the script of *name* contains code that opens connections, but
+        runs in a sandbox without network.
+
+        The script may work without the network, so this does not stop a call. *grants*
+        are the grants of the call, in addition to the skill's own.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        return self._callables.lacks_network(name, grants or Grants())
+
     def open_skill(self, name: str) -> ActiveSkill:
-        """Return the skill *name*: its instructions, and what can be called of it, by a
-        script or by a function.
+        """Return the skill *name*: its instructions, and the contracts of its scripts
+        and functions.
 
         Raises:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
@@ -372,8 +405,8 @@ class SkillRuntime:
         return self._callables.unknown(name)
 
     def callable_names(self) -> list[str]:
-        """Return what can be called, reading every skill's contracts; one whose
-        contract is faulty is left out.
+        """Return the names of all callables, reading every skill's contracts. A skill
+        with a faulty contract is left out.
         """
         return list(self._callables.names())
 
@@ -399,12 +432,17 @@ class SkillRuntime:
         *workspace* is its directory, by default that of the runtime. *limits* are in
         tokens of *model*, see `SkillSession`. *tell_directories* is by default that of
         the runtime.
+
+        Raises:
+            InvalidSkillError: *workspace* is not a directory.
         """
         from skillruntime.runtime.conversation_state import ConversationState
         from skillruntime.runtime.session import SkillSession
 
         if workspace is None:
             workspace = self._given_workspace
+        elif not isinstance(workspace, Workspace):
+            require_directory(workspace)
         if tell_directories is None:
             tell_directories = self._tell_directories
         if tell_directories is None:

@@ -1,5 +1,5 @@
-"""One conversation with a runtime: what a model is shown of the skills, and the calls
-within it.
+"""One conversation with a runtime: the texts that its model is shown about skills, and
+its calls.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Unpack
 
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.resources import media_type, read_bytes
+from skillruntime.contract.closest_names import closest_names
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import (
@@ -51,7 +52,7 @@ from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 __all__ = ["SkillSession"]
 
 ToSchema = Callable[[Contract], Mapping[str, Any]]
-"""Gives the schema of a callable's arguments as a model reads it."""
+"""Returns the schema of a callable's arguments for a model."""
 
 
 class SkillSession:
@@ -73,7 +74,7 @@ class SkillSession:
     def __init__(self, calls: CallPath, state: ConversationState) -> None:
         self._calls = calls
         self.state = state
-        """What was shown and spent, where the calls of the session write it too."""
+        """The state of the conversation, which the session's calls also update."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillSession:
         # a copied toolkit is in the same conversation, whose tokens are counted once
@@ -101,8 +102,8 @@ class SkillSession:
         return self.state.workspace
 
     def directory_of(self, name: str) -> SkillDirectory | None:
-        """Return where the skill *name* lies, as the conversation's model is shown it;
-        None where it is not, see ``SkillRuntime(tell_directories=...)``.
+        """Return the directory of the skill *name* for the conversation's model; None
+        if the model is not shown it (see ``SkillRuntime(tell_directories=...)``).
         """
         metadata = self._calls.callables.catalog.get(name)
         return shown_directory(metadata, self.state.shown_workspace)
@@ -121,8 +122,8 @@ class SkillSession:
 
     @property
     def ledger(self) -> TokenLedger:
-        """What the conversation has spent. Without limits, texts are counted only when
-        this is read.
+        """The spent tokens of the conversation. Without limits, texts are counted only
+        when this is read.
         """
         return self.state.ledger
 
@@ -140,8 +141,8 @@ class SkillSession:
             left = self.state.remaining(Tier.CATALOG)
             at_start = TokenLedger(self.limits).remaining(Tier.CATALOG)
             if left != at_start:
-                # The model may have read the catalog already, in another process too:
-                # what was spent since then must not shorten it.
+                # The model may already have read the catalog, perhaps in another
+                # process: tokens spent since then must not shorten it.
                 budget = _smaller(budget_tokens, at_start)
                 first = self.fit_catalog(budget, style, pins=pins)
                 if self.state.is_counted(Tier.CATALOG, "catalog", first.text):
@@ -163,8 +164,8 @@ class SkillSession:
         Tokens are counted exactly only where the estimate comes near the budget.
         """
         catalog = self._calls.callables.catalog
-        # No entry is shorter than a token: ten thousand need not be written to see that
-        # they do not fit.
+        # Each entry has at least one token, so ten thousand entries need not be written
+        # to see that they do not fit.
         if budget_tokens is None or len(catalog) <= budget_tokens:
             whole = catalog.render(None, style, pins=pins)
             # The estimate errs on the high side on English text; a tenth more covers
@@ -240,7 +241,7 @@ class SkillSession:
                 raise AccessDeniedError(
                     f"The skill {skill.name!r} is not for people to start"
                 )
-            # First: what the person typed is not the skill's text.
+            # Done first, because the person's text is not the skill's.
             located = with_directory(skill, self.directory_of(skill.name))
             text = render_activation(
                 with_arguments(located, arguments), to_tool_name, to_schema
@@ -298,15 +299,15 @@ class SkillSession:
             SkillNotFoundError: no such skill.
             ResourceNotFoundError: there is no such file; the closest paths are in its
                 suggested action.
-            TokenLimitError: it does not fit what may still be spent.
+            TokenLimitError: the text exceeds the remaining tokens.
         """
         return self.show_file(name, path).text
 
     def show_file(
         self, name: str, path: str, *, called_in: SkillSession | None = None
     ) -> ShownFile:
-        """Return what `read_resource` does, and for `images` where it is, if it is an
-        image.
+        """Return the result of `read_resource` and, for `images`, the path of the file
+        if it is an image.
 
         *called_in* is the session in which the skills are called, if it is another one:
         the files are those of its workspace.
@@ -356,7 +357,7 @@ class SkillSession:
 
         Raises:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept.
-            TokenLimitError: it does not fit what may still be spent.
+            TokenLimitError: the text exceeds the remaining tokens.
         """
         return self.state.read_on(handle)
 
@@ -365,14 +366,14 @@ class SkillSession:
         return self.state.has_page(handle)
 
     def note_request(self) -> None:
-        """Note that the whole conversation was sent to the model once more, for the
-        ledger's ``carried_tokens``.
+        """Record that the complete conversation was sent to the model once more, for
+        the ledger's ``carried_tokens``.
         """
         self.state.note_request()
 
     def admit_schema(self, name: str, schema: str) -> SkillError | None:
-        """Record the definition of the tool *name*; return an error if it does not fit
-        what may still be spent. With limits, the same definition is counted once.
+        """Record the definition of the tool *name*; return an error if it exceeds the
+        remaining tokens. With limits, the same definition is counted once.
         """
         admitted = self.state.record_once(Tier.SCHEMA, name, schema)
         return None if admitted is None else admitted.refusal
@@ -416,7 +417,7 @@ class SkillSession:
     def _noted(
         self, operation: Operation, name: str, path: str | None = None
     ) -> Iterator[None]:
-        """Have the runtime's observers learn how what is done within it ended."""
+        """Notify the runtime's observers of how the block ended."""
         began = start()
         try:
             yield
@@ -430,8 +431,8 @@ class SkillSession:
         notify(self._calls.observers, record)
 
     def _file(self, name: str, path: str) -> ShownFile:
-        """Return the file that is meant: one of the skill, or one that this
-        conversation knows. An exact path comes before any other.
+        """Return the meant file: one of the skill, or one that this conversation knows.
+        An exact path has priority.
         """
         made = self.state.files
         try:
@@ -440,7 +441,7 @@ class SkillSession:
             written = find_made(self.workspace, path, made)
             if written is None:
                 raise
-            return show_made(self.workspace, written)
+            return self._made_file(written)
         found = None
         if skill is not None:
             found = skill.find_resource(path)
@@ -450,7 +451,7 @@ class SkillSession:
                 return show_resource(skill, found, self.workspace, directory)
         written = find_made(self.workspace, path, made)
         if written is not None:
-            return show_made(self.workspace, written)
+            return self._made_file(written)
         if skill is None:
             raise ResourceNotFoundError(
                 f"The skill {name!r} is a function and has no files",
@@ -459,12 +460,29 @@ class SkillSession:
         below = skill.find_resource_directory(path)
         if below is not None:
             return show_directory(skill, below)
-        return show_resource(skill, path, self.workspace, None)  # which says why not
+        try:
+            return show_resource(skill, path, self.workspace, None)
+        except ResourceNotFoundError as error:
+            close = closest_names(path, made, 3)
+            if close:
+                error.suggested_action = (
+                    f"{error.suggested_action}; this conversation made "
+                    f"{', '.join(close)}"
+                )
+            raise
+
+    def _made_file(self, path: str) -> ShownFile:
+        """Return a file that a skill or the model wrote."""
+        catalog = self._calls.callables.catalog
+        trusted = [name for name, metadata in catalog.items() if metadata.trusted]
+        return show_made(self.workspace, path, trusted)
 
     def _image_files(
         self, metadata: Mapping[str, Any]
     ) -> Iterator[tuple[str, Callable[[str], bytes]]]:
-        """Yield the path of each file with the name of an image, and what reads it."""
+        """Yield the path of each file with the name of an image, and the function that
+        reads it.
+        """
         for file in metadata.get("files", ()):
             if media_type(file["path"]).startswith("image/"):
                 yield file["path"], partial(read_bytes, str(self.workspace.directory))

@@ -26,6 +26,10 @@ from skillruntime.server.host import host_skills as host_skills
 from skillruntime.server.http.app import create_app as create_app
 from skillruntime.server.http.uvicorn_server import Server as Server
 from skillruntime.server.http.uvicorn_server import bind as bind
+from skillruntime.server.kept_calls import KeptCalls as KeptCalls
+from skillruntime.server.kept_calls import open_kept_calls as open_kept_calls
+from skillruntime.server.moved_data import MovedData as MovedData
+from skillruntime.server.moved_data import move_data as move_data
 from skillruntime.server.published_skill import PublishedSkill as PublishedSkill
 from skillruntime.server.published_skill import SkillWork as SkillWork
 from skillruntime.server.published_skill import describe as describe

@@ -1,38 +1,62 @@
-"""A whole server in one call: a runtime's skills, durable executions and callers with
-keys.
+"""Run a whole server in one call: a runtime's skills, durable executions and callers
+with keys.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+import shlex
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import anyio.to_thread
 
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
 from skillruntime.remote.hosts import ascii_host
+from skillruntime.remote.protocol import Execution
+from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.callers.access import Authenticator, any_of
-from skillruntime.server.callers.key_store import DatabaseKeys, KeyFile, shared_secret
+from skillruntime.server.callers.key_store import (
+    DatabaseKeys,
+    KeyFile,
+    check_arrived,
+    shared_secret,
+)
 from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.callers.reach import (
+    LOCAL_NAMES,
+    default_access,
+    is_this_machine,
+    outer_address,
+)
+from skillruntime.server.data_directory import make_data_directory
 from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.executions.executions import Executions
 from skillruntime.server.executions.open_executions import (
+    check_url,
     durable_executions,
     memory_executions,
     read_secret,
 )
 from skillruntime.server.executions.sqlite.sqlite_executions import SqliteExecutions
+from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.http.app import create_app
 from skillruntime.server.http.uvicorn_server import Server, bind
 from skillruntime.server.metrics import Metrics
-from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
+from skillruntime.server.published_skill import (
+    PublishedSkill,
+    SkillWork,
+    check_base_url,
+    serve_catalog,
+)
 from skillruntime.server.service import SkillService
 from skillruntime.server.webhooks import Webhooks
 
@@ -43,39 +67,41 @@ if TYPE_CHECKING:
 
 __all__ = ["Hosting", "host_skills"]
 
-_LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _SWEEP: Final = 3600.0  # seconds between two deletions of expired results
+_MOST_IDS: Final = 10  # the most ids in a message
 _KEYS: Final = 2.0
-"""Seconds, at most, until a key that was revoked in the database is refused."""
+"""The most seconds until a key that was revoked in the database is refused."""
 
 _log = logging.getLogger("skillruntime.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """How skills are served: the address, the store, access and limits.
+    """The options of a server: the address, the store, access and limits.
 
     *base_url* is the URL that callers use; by default the server's own address. *data*
     is the directory of executions and keys; None keeps executions in memory. *keys* is
-    the key file, if it is elsewhere. *access* applies to skills without a
-    descriptor.json. *authenticate* identifies callers without a key of the key file.
-    *webhooks* lets authenticated callers name an address that is notified when an
-    execution ends. *kept_for* is how many seconds results are kept; for as long again,
-    the server answers 410 for them.
+    the key file, if it is not in *data*. *access* applies to skills without a
+    descriptor.json, and to untrusted skills whose descriptor is less strict; by default
+    a call needs credentials if callers can have some. *authenticate* identifies callers
+    without a key of the key file. *webhooks* lets authenticated callers name an address
+    that is notified when an execution ends; *webhook_allow* are the private networks in
+    which this address may be (``10.0.0.0/8``). *kept_for* is how many seconds results
+    are kept; for the same time after that, the server answers 410 for them.
 
-    *database* is the URL of a PostgreSQL database that several servers share, with
-    their keys and their secret, in place of *data*. *waits_for_lock* waits until the
-    server that has *data* ends. *drain_seconds* is how long SIGTERM lets run what runs.
-    *lease* is how many seconds a server that shares a database may be silent until
-    others take up its work. *per_skill* and *per_caller* limit how many executions of a
-    skill, and of a caller, run at once. *trusted_proxies* are believed about
-    ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
-    default all, or this machine's own for a loopback address. *policy* replaces each
-    contract's own policy of repairs. *public* lets callers without a key reach a server
-    beyond this machine. *strict* refuses to start where a descriptor and its contract
-    differ; without it, such a skill is left out. *connections* is how many are open at
-    once, and *connections_per_address* how many of one address, unless it is a trusted
-    proxy's.
+    *database* is the URL of a PostgreSQL database that replaces *data*: several servers
+    share it, with their keys and their secret. *waits_for_lock* waits until the server
+    that has *data* ends. *drain_seconds* is how long running executions may continue
+    after SIGTERM. *lease* is how many seconds a server that shares a database may be
+    silent until others take up its work. *per_skill* and *per_caller* limit how many
+    executions of a skill, and of a caller, run at once. The server believes
+    ``X-Forwarded-For`` from *trusted_proxies*. *allowed_hosts* are the Host names that
+    the server answers; by default all, or for a loopback address this machine's own
+    names. *policy* replaces each contract's own repair policy. *public* serves everyone
+    without credentials, also beyond this machine and beside keys. *strict* refuses to
+    start if a descriptor and its contract differ; without it, such a skill is left out.
+    *connections* is the most connections open at once, and *connections_per_address*
+    the most for one address, except a trusted proxy's.
     """
 
     host: str = "127.0.0.1"
@@ -83,7 +109,7 @@ class Hosting:
     base_url: str | None = None
     data: Path | None = None
     keys: Path | None = None
-    access: AccessPolicy = AccessPolicy.PUBLIC
+    access: AccessPolicy | None = None
     names: tuple[str, ...] = ()
     provider: Provider | None = None
     capacity: int = 16
@@ -105,10 +131,11 @@ class Hosting:
     strict: bool = False
     connections: int = 1000
     connections_per_address: int = 256
+    webhook_allow: tuple[str, ...] = ()
 
     @property
     def keys_path(self) -> Path | None:
-        """The file that holds the callers' keys, hashed."""
+        """The file that holds the callers' hashed keys."""
         if self.keys is not None:
             return self.keys
         if self.data is not None:
@@ -125,39 +152,46 @@ async def host_skills(
 ) -> None:
     """Serve the runtime's skills until the process is stopped.
 
-    *on_ready* is called when the server listens: with its address, what it serves, and
-    how many executions of an earlier process it continues.
+    *on_ready* is called when the server listens, with its address, the served skills,
+    and the number of an earlier process's executions that it continues.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: the server cannot listen at the address.
         DatabaseInUseError: another server has the data directory.
-        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is
-            invalid.
+        SkillRuntimeError: there are no skills to serve, or a descriptor or the key file
+            is invalid.
     """
-    # Before anything listens: a broken key file must not leave a server that everyone
-    # may call.
-    keys, secret = _keys_and_secret(hosting)
-    _check_reach(hosting, keys)
+    # Check this before listening or writing: a broken key file must not leave a server
+    # that everyone may call, and a refusal must not leave a secret on the disk.
+    _check_grants(runtime)
+    keys = _open_keys(hosting)
+    access = _check_callers(hosting, keys)
+    guard = _webhook_guard(hosting)
     metrics = Metrics()
-    webhooks = Webhooks(secret) if hosting.webhooks else None
+    webhooks = _LateWebhooks() if hosting.webhooks else None
     limits = hosting.limits or Limits()
     work = SkillWork(runtime, output_bytes=limits.output_bytes)
-    # The database first: a server that waits for its lock must not hold the port that
-    # the other one listens at.
+    if hosting.data is not None and hosting.database is None:
+        make_data_directory(hosting.data)
+    # Open the database first: a server that waits for its lock must not hold the port
+    # at which the other server listens.
     async with _executions(work, hosting, webhooks, metrics) as executions:
         # The port is known only now, and with port 0 the addresses in descriptors
         # depend on it.
         listening = bind(hosting.host, hosting.port)
         base_url = hosting.base_url or _own_url(hosting.host, listening)
         try:
-            published = _publish(runtime, hosting, base_url)
-            # Only now: a client of a server that does not start is refused, not
-            # accepted and then cut off.
+            published = _publish(runtime, hosting, base_url, access)
+            secret = await anyio.to_thread.run_sync(_secret, hosting)
+            # Listen only now: if the server does not start, its clients are refused,
+            # and not accepted and then cut off.
             listening.listen(1024)
         except BaseException:
             listening.close()
             raise
         work.publish(published)
+        if webhooks is not None:
+            webhooks.begin(Webhooks(secret, guard=guard))
         service = SkillService(
             published,
             executions,
@@ -165,7 +199,7 @@ async def host_skills(
             authenticate=_any_known(keys, hosting.authenticate),
             limits=limits,
             secret=secret,
-            webhooks=webhooks,
+            webhooks=webhooks.sender if webhooks is not None else None,
             policy=hosting.policy,
             metrics=metrics,
         )
@@ -186,8 +220,8 @@ async def host_skills(
             on_ready=report_ready,
         )
         async with anyio.create_task_group() as tasks:
-            # Every server sweeps; deleting the same rows twice does no harm, and no
-            # server has to be chosen.
+            # Every server deletes expired results, so none has to be chosen; deleting
+            # the same rows twice does no harm.
             tasks.start_soon(_sweep, executions, hosting.kept_for)
             if isinstance(keys, DatabaseKeys):
                 tasks.start_soon(keys.refresh_every, _KEYS)
@@ -196,7 +230,7 @@ async def host_skills(
 
 
 def _own_url(host: str, listening: socket.socket) -> str:
-    """Return the URL of the address that *listening* is bound to."""
+    """Return the URL of the address to which *listening* is bound."""
     port = listening.getsockname()[1]
     if ":" in host:  # an IPv6 address
         host = f"[{host}]"
@@ -204,8 +238,8 @@ def _own_url(host: str, listening: socket.socket) -> str:
 
 
 def _any_known(*authenticators: Authenticator | None) -> Authenticator | None:
-    """Return what identifies a caller in any of these ways; None where there is no
-    way.
+    """Return an authenticator that tries all of *authenticators*; None if there are
+    none.
     """
     known = [authenticator for authenticator in authenticators if authenticator]
     if not known:
@@ -214,16 +248,16 @@ def _any_known(*authenticators: Authenticator | None) -> Authenticator | None:
 
 
 def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
-    """Return the Host names that are answered; None for every name.
+    """Return the Host names that the server answers; None for every name.
 
-    A server for this machine alone answers only to names of this machine: a page in a
-    browser could otherwise reach it under a name of its own that resolves to 127.0.0.1
+    A server for this machine alone answers only to this machine's names: otherwise a
+    web page could reach it under the page's own host name that resolves to 127.0.0.1
     (DNS rebinding).
     """
     if hosting.allowed_hosts:
         names = {name.lower() for name in hosting.allowed_hosts}
-    elif hosting.host in _LOCAL:
-        names = set(_LOCAL)
+    elif is_this_machine(hosting.host):
+        names = {*LOCAL_NAMES, hosting.host.lower()}
     else:
         # A server on an outside address usually stands behind a proxy, which checks the
         # names.
@@ -231,50 +265,128 @@ def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     return frozenset(names | {ascii_host(base_url)})
 
 
-def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
-    """Check that a server beyond this machine knows its callers, or is meant for
-    everyone.
+def _webhook_guard(hosting: Hosting) -> AddressGuard:
+    """Return the guard that decides which addresses webhooks may use.
 
     Raises:
-        SkillRuntimeError: it is not.
+        SkillRuntimeError: a value in ``webhook_allow`` is not a network.
     """
-    if hosting.host in _LOCAL or hosting.public:
-        return
-    if hosting.authenticate is not None:
-        return
-    if keys is not None and len(keys) > 0:
-        return
-    message = (
-        f"Everyone who reaches {hosting.host} could call these skills, for this "
-        "server has no keys"
+    try:
+        networks = tuple(map(ip_network, hosting.webhook_allow))
+    except ValueError as error:
+        raise SkillRuntimeError(
+            f"webhook_allow: {error}; a network is 10.0.0.0/8, for example"
+        ) from None
+    return AddressGuard(networks=networks)
+
+
+class _LateWebhooks:
+    """Sends webhooks once the server's secret is known; executions of an earlier
+    process may end before that.
+    """
+
+    def __init__(self) -> None:
+        self.sender: Webhooks | None = None
+        self._begun = anyio.Event()
+
+    def begin(self, sender: Webhooks) -> None:
+        """Send messages with *sender* from now on."""
+        self.sender = sender
+        self._begun.set()
+
+    async def notify(self, ticket: Ticket, execution: Execution) -> bool:
+        """Send the ended execution to the ticket's webhook, as `Webhooks` does."""
+        await self._begun.wait()
+        assert self.sender is not None
+        return await self.sender.notify(ticket, execution)
+
+
+def _check_grants(runtime: SkillRuntime) -> None:
+    """Check that the host's grants name skills of *runtime*: a mistyped name would only
+    be noticed when a script lacks something.
+
+    Raises:
+        SkillNotFoundError: a grant names no skill, or no callable of its skill.
+    """
+    for name in sorted(runtime.granted):
+        skill, _, tool = name.partition("/")
+        if skill not in runtime.catalog:
+            raise SkillNotFoundError(
+                f"grants name {name!r}, but there is no such skill"
+            )
+        if tool:
+            runtime.contract(name)
+
+
+def _check_callers(
+    hosting: Hosting, keys: KeyFile | DatabaseKeys | None
+) -> AccessPolicy:
+    """Return the access of the skills that do not state their own. Check that a server
+    that other machines reach knows its callers, or is meant for everyone.
+
+    Raises:
+        SkillRuntimeError: neither is the case, or public access is stated although
+            callers have keys.
+    """
+    if hosting.base_url is not None:
+        check_base_url(hosting.base_url)
+    outer = outer_address(
+        hosting.host,
+        base_url=hosting.base_url,
+        trusted_proxies=hosting.trusted_proxies,
+        allowed_hosts=hosting.allowed_hosts,
     )
-    raise SkillRuntimeError(
-        f"{message}: make one with --new-key, or serve everyone with --public"
+    has_own = hosting.authenticate is not None
+    has_keys = keys is not None and len(keys) > 0
+    if outer is not None and not (hosting.public or has_own or has_keys):
+        raise SkillRuntimeError(
+            f"Everyone who reaches {outer} could call these skills, because this "
+            f"server has no keys: {_how_to_make_a_key(hosting)}, or serve everyone "
+            "with --public"
+        )
+    # An operator who has revoked the last key has not opened the server to everyone.
+    knows_callers = has_own or (keys is not None and keys.were_made)
+    return default_access(
+        hosting.access, knows_callers=knows_callers, public=hosting.public
     )
+
+
+def _how_to_make_a_key(hosting: Hosting) -> str:
+    """Return the instructions for making a key that this server reads."""
+    if hosting.database is not None:
+        return "make one with --new-key NAME and the same --database"
+    if hosting.keys_path is None:
+        return "name a key file with Hosting(keys=...) and make one with add_key"
+    if hosting.keys_path.name != "keys.json":
+        return f"make one with add_key({str(hosting.keys_path)!r}, NAME)"
+    data = shlex.quote(str(hosting.keys_path.parent))
+    return f"make one with `skillruntime serve --data {data} --new-key NAME`"
 
 
 def _publish(
-    runtime: SkillRuntime, hosting: Hosting, base_url: str
+    runtime: SkillRuntime, hosting: Hosting, base_url: str, access: AccessPolicy
 ) -> list[PublishedSkill]:
-    """Return what is served; report the skills that cannot be.
+    """Return the served skills, and report the skills that cannot be served.
 
     Raises:
-        InvalidSkillError: one cannot be, and *hosting* is strict.
+        InvalidSkillError: a skill cannot be served, and *hosting* is strict.
     """
     auth = None
-    if hosting.access is not AccessPolicy.PUBLIC:
+    if access is not AccessPolicy.PUBLIC:
         auth = AuthConfig(AuthType.API_KEY, header="X-API-Key")
     faults: dict[str, SkillRuntimeError] = {}
     published = serve_catalog(
         runtime,
         base_url=base_url,
         names=hosting.names,
-        access=hosting.access,
+        access=access,
         auth=auth,
         provider=hosting.provider,
         webhooks=hosting.webhooks,
         faults=faults,
+        public=hosting.public,
     )
+    _check_limits(hosting, published, faults)
     messages = [f"{name}: {fault}" for name, fault in faults.items()]
     if messages and hosting.strict:
         raise InvalidSkillError("; ".join(messages), details={"skills": sorted(faults)})
@@ -283,32 +395,62 @@ def _publish(
     return published
 
 
-def _keys_and_secret(hosting: Hosting) -> tuple[KeyFile | DatabaseKeys | None, bytes]:
-    """Return what knows callers by their keys, if there are any, and the secret that
-    execution ids are derived from.
+def _check_limits(
+    hosting: Hosting,
+    published: list[PublishedSkill],
+    faults: Mapping[str, SkillRuntimeError],
+) -> None:
+    """Check that each limit of a single skill names a served skill.
+
+    Raises:
+        SkillNotFoundError: a limit does not name a served skill.
+    """
+    ids = {skill.id for skill in published}
+    unknown = sorted(set(hosting.per_skill) - ids)
+    # The limit may belong to a skill that was left out, whose id is unknown.
+    if not unknown or faults:
+        return
+    listed = ", ".join(sorted(ids)[:_MOST_IDS])
+    raise SkillNotFoundError(
+        f"--per-skill {unknown[0]!r} limits no skill that is served; their ids are "
+        f"{listed or 'none'}"
+    )
+
+
+def _open_keys(hosting: Hosting) -> KeyFile | DatabaseKeys | None:
+    """Return the authenticator that knows callers by their keys, or None."""
+    if hosting.database is None:
+        return _key_file(hosting.keys_path)
+    check_url(hosting.database)
+    check_arrived(hosting.database)
+    # Shared keys must not be hidden by a file left over in *data*, nor by a key file
+    # without keys.
+    keys = _key_file(hosting.keys)
+    if keys is not None and len(keys) > 0:
+        return keys
+    return DatabaseKeys(hosting.database)
+
+
+def _secret(hosting: Hosting) -> bytes:
+    """Return the secret from which execution ids are derived; the first server makes
+    it.
     """
     if hosting.database is not None:
-        # A file that is left over in *data* must not hide shared keys, nor does a key
-        # file without keys.
-        keys = _key_file(hosting.keys)
-        if keys is None or len(keys) == 0:
-            return DatabaseKeys(hosting.database), shared_secret(hosting.database)
-        return keys, shared_secret(hosting.database)
-    keys = _key_file(hosting.keys_path)
+        return shared_secret(hosting.database)
     if hosting.data is not None:
-        return keys, read_secret(hosting.data / "secret")
-    return keys, secrets.token_bytes(32)
+        return read_secret(hosting.data / "secret")
+    return secrets.token_bytes(32)
 
 
 def _key_file(path: Path | None) -> KeyFile | None:
-    """Return the key file at *path*, if there is one."""
+    """Return the key file at *path*; None if it does not exist."""
     if path is None or not path.exists():
         return None
     return KeyFile(path)
 
 
 def _executions(
-    work: SkillWork, hosting: Hosting, webhooks: Webhooks | None, metrics: Metrics
+    work: SkillWork, hosting: Hosting, webhooks: _LateWebhooks | None, metrics: Metrics
 ) -> SqliteExecutions | EngineExecutions:
     options: dict[str, Any] = {
         "capacity": hosting.capacity,
@@ -333,8 +475,8 @@ async def _sweep(executions: Executions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
         try:
-            # Twice as long: in the second half a caller is answered 410, which says
-            # more than 404.
+            # Keep it twice as long: in the second half callers get 410, which says more
+            # than 404.
             await executions.delete(ended_before=executions.now() - 2 * kept_for)
         except DatabaseAwayError as error:
             _log.warning("expired results could not be deleted: %s", error)

@@ -1,6 +1,4 @@
-"""What a server offers: the skills of a catalog with their published descriptors, and
-the work that runs them.
-"""
+"""Publish the skills of a catalog with their descriptors, and run them."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ from skillruntime.errors import (
 from skillruntime.remote.descriptor import (
     AccessPolicy,
     AuthConfig,
+    AuthType,
     CapabilityType,
     Extensions,
     InvocationEndpoint,
@@ -40,11 +39,18 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions.executions import Report
-from skillruntime.server.executions.outcomes import Outcome, withdrawn
+from skillruntime.server.executions.outcomes import Outcome, timed_out, withdrawn
 from skillruntime.server.executions.ticket import Ticket
 
-__all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
+__all__ = [
+    "PublishedSkill",
+    "SkillWork",
+    "check_base_url",
+    "describe",
+    "discovery_document",
+]
 
+_STRICTNESS = (AccessPolicy.PUBLIC, AccessPolicy.RESTRICTED, AccessPolicy.PRIVATE)
 KNOWLEDGE_INPUT = {
     "type": "object",
     "properties": {
@@ -59,7 +65,7 @@ KNOWLEDGE_INPUT = {
 
 @dataclass(frozen=True, slots=True)
 class PublishedSkill:
-    """A served skill: what is published of it, and its *name* in the runtime."""
+    """A served skill: its published descriptor, and its *name* in the runtime."""
 
     descriptor: SkillDescriptor
     name: str
@@ -68,12 +74,12 @@ class PublishedSkill:
 
     @property
     def id(self) -> str:
-        """The id in its descriptor."""
+        """The skill's id in its descriptor."""
         return self.descriptor.id
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether running it twice does no harm: its contract says that it is
+        """Whether running the skill twice does no harm: its contract says that it is
         idempotent, or only reads data.
         """
         return may_be_repeated(self.contract.annotations)
@@ -95,8 +101,8 @@ def describe(
 ) -> SkillDescriptor:
     """Return the descriptor of a local skill, as a server at *base_url* publishes it.
 
-    *written* is the skill's own descriptor.json, whose words are kept; the addresses
-    and extensions are the server's.
+    *written* is the skill's own descriptor.json; its texts are kept, and the server
+    sets the addresses and extensions.
 
     >>> contract = Contract.from_dict({"version": "1.0.0", "input": {}})
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
@@ -134,8 +140,8 @@ def describe(
         timeout_ms=_timeout_ms(contract, written),
         retry=written.endpoint.retry,
     )
-    # The contract is enforced, so its output is published: a written descriptor may
-    # promise less of the output, or not mention it.
+    # The contract is enforced, so its output is published: the skill's own descriptor
+    # may promise less of the output, or not mention it.
     output = written.output
     if contract.output is not None:
         output = replace(output, schema=contract.output.document)
@@ -157,8 +163,8 @@ def _default_descriptor(
     provider: Provider,
     access: AccessPolicy,
 ) -> SkillDescriptor:
-    """Return the descriptor of a skill without a descriptor.json, without an address:
-    from its contract, and from SKILL.md where the contract has no value.
+    """Return the descriptor, without an address, of a skill without a descriptor.json.
+    Its values come from the contract, or else from SKILL.md.
     """
     version = contract.version
     description = contract.description
@@ -169,7 +175,7 @@ def _default_descriptor(
         tags = skill.frontmatter.tags
     inputs, _ = inputs_from_schema(contract.input.document)
     return SkillDescriptor(
-        # A slash is allowed in an id, but a dot reads better in a URL than %2F.
+        # An id may contain a slash, but a dot reads better in a URL than %2F.
         id=name.replace("/", "."),
         name=name,
         version=version or "0.0.0",
@@ -203,25 +209,26 @@ def serve_catalog(
     provider: Provider | None = None,
     webhooks: bool = False,
     faults: dict[str, SkillRuntimeError] | None = None,
+    public: bool = False,
 ) -> list[PublishedSkill]:
-    """Return what can be served of the runtime's catalog: every callable, and
+    """Return the served skills of the runtime's catalog: every callable, and
     instructions as knowledge.
 
-    *names* limits it to these skills or callables. A skill whose descriptor.json cannot
-    be kept is left out, with its error in *faults*; without *faults*, that error is
-    raised.
+    *names* limits it to these skills or callables. *access* applies to skills without a
+    descriptor.json; an untrusted skill is at least as restrictive, whatever its
+    descriptor says. *public* lets untrusted skills be public if they declare it. *auth*
+    is for skills whose descriptor names no authentication. A skill whose
+    descriptor.json promises what the server cannot keep is left out, and its error is
+    added to *faults*; without *faults*, the error is raised.
 
     Raises:
         InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is
             invalid.
-        SkillNotFoundError: there is nothing under one of *names*.
+        SkillNotFoundError: one of *names* is not the name of a skill or callable.
     """
-    if not is_address(base_url):
-        raise InvalidSkillError(
-            f"The base URL {base_url!r} is not an http(s) URL such as "
-            "https://skills.example.com"
-        )
+    check_base_url(base_url)
     wanted = set(names)
+    wanted_skills = {name.partition("/")[0] for name in wanted}
     served: list[PublishedSkill] = []
     options = {
         "base_url": base_url,
@@ -231,13 +238,17 @@ def serve_catalog(
         "webhooks": webhooks,
     }
     for skill_name in runtime.catalog:
+        # The faults of another skill must not end this call.
+        if wanted and skill_name not in wanted_skills:
+            continue
         try:
             skill = runtime.catalog.activate(skill_name)
         except SkillRuntimeError:
             # Discovery has reported it; the other skills are still served.
             continue
         try:
-            served += _publish_skill(skill, options, wanted)
+            believes = public or skill.trusted
+            served += _publish_skill(skill, options, wanted, believes=believes)
         except SkillRuntimeError as error:
             if faults is None:
                 raise
@@ -246,13 +257,26 @@ def serve_catalog(
     return served
 
 
+def check_base_url(base_url: str) -> None:
+    """Check that descriptors can name addresses below *base_url*.
+
+    Raises:
+        InvalidSkillError: *base_url* is not an http(s) URL.
+    """
+    if not is_address(base_url):
+        raise InvalidSkillError(
+            f"The base URL {base_url!r} is not an http(s) URL such as "
+            "https://skills.example.com"
+        )
+
+
 def _check_found(
     wanted: Iterable[str], served: Iterable[PublishedSkill], faults: Collection[str]
 ) -> None:
-    """Check that there is a skill or a callable under each of the *wanted* names.
+    """Check that each of the *wanted* names is the name of a skill or callable.
 
     Raises:
-        SkillNotFoundError: there is not.
+        SkillNotFoundError: a name is not found.
     """
     known = set()
     for published in served:
@@ -260,7 +284,7 @@ def _check_found(
         known.add(published.name.partition("/")[0])
     missing = []
     for name in sorted(wanted):
-        # A skill that has a fault is not missing: its fault is reported.
+        # A skill with a fault is not missing: its fault is reported.
         if name not in known and name.partition("/")[0] not in faults:
             missing.append(repr(name))
     if missing:
@@ -268,14 +292,16 @@ def _check_found(
 
 
 def _publish_skill(
-    skill: Skill, options: Mapping[str, Any], wanted: Collection[str]
+    skill: Skill, options: Mapping[str, Any], wanted: Collection[str], *, believes: bool
 ) -> list[PublishedSkill]:
-    """Return the callables of *skill* that are *wanted*, all where nothing is named; of
-    a skill without callables, its text.
+    """Return the published callables of *skill* that are *wanted* (all if *wanted* is
+    empty); for a skill without callables, return its text as knowledge.
+
+    *believes* says whether the skill's own descriptor may make it public.
 
     Raises:
-        InvalidSkillError: its descriptor.json is invalid, or promises what the contract
-            does not enforce.
+        InvalidSkillError: the skill's descriptor.json is invalid, or promises what the
+            contract does not enforce.
     """
     written = _read_descriptor(skill)
     contracts = dict(skill.contracts)
@@ -288,24 +314,58 @@ def _publish_skill(
         own = written if name == skill.name else None
         if own is not None and skill.contracts:
             _check_agreement(own, contract)
-        descriptor = describe(name, contract, skill=skill, written=own, **options)
+        descriptor = _described(name, contract, skill, own, options, believes=believes)
         if own is None and not skill.contracts:
             descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
         published.append(PublishedSkill(descriptor, name, contract, skill))
     return published
 
 
+def _described(
+    name: str,
+    contract: Contract,
+    skill: Skill,
+    written: SkillDescriptor | None,
+    options: Mapping[str, Any],
+    *,
+    believes: bool,
+) -> SkillDescriptor:
+    """Return the descriptor of the callable *name*, with the access that the host and
+    its author allow.
+    """
+    if written is None:
+        return describe(name, contract, skill=skill, **options)
+    stated: AccessPolicy = options["access"]
+    auth: AuthConfig | None = options["auth"]
+    # Every author may restrict a skill. Only the host, or an author whom the host
+    # trusts, may open a skill.
+    access = written.access
+    if not believes:
+        access = max(access, stated, key=_STRICTNESS.index)
+    has_own = written.auth.type is not AuthType.NONE
+    is_opened = access is AccessPolicy.PUBLIC and stated is not AccessPolicy.PUBLIC
+    if has_own or is_opened:
+        auth = None
+    return describe(
+        name,
+        contract,
+        skill=skill,
+        written=replace(written, access=access),
+        **{**options, "auth": auth},
+    )
+
+
 def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
-    """Return the skill's descriptor.json, None if it has none.
+    """Return the skill's descriptor.json, or None if the skill has none.
 
     Raises:
-        InvalidSkillError: it is invalid, or no server can do what it says.
+        InvalidSkillError: the descriptor is invalid, or servers cannot do what it says.
     """
     written = read_descriptor_file(skill)
     if written is None:
         return None
-    # The same MAJOR is compatible (section 8); the version that is published is the
-    # server's own.
+    # Protocols with the same MAJOR version are compatible (invocation protocol, section
+    # 8), and the server publishes its own version.
     stated = written.protocol.version
     if Version.parse(stated).major != Version.parse(PROTOCOL_VERSION).major:
         message = (
@@ -317,13 +377,13 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
 
 
 def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
-    """Check that a descriptor.json promises what the contract next to it enforces.
+    """Check that a descriptor.json agrees with the contract next to it.
 
     Raises:
-        InvalidSkillError: they differ; the message names where.
+        InvalidSkillError: the two differ; the message names the place.
     """
-    # What is published is what is enforced: a caller must never be refused for what the
-    # descriptor promises.
+    # The published descriptor must agree with the enforced contract: a call that the
+    # descriptor allows must never be refused.
     differences = []
     if contract.version not in (None, written.version):
         differences.append("version")
@@ -353,8 +413,8 @@ def _breaks_promise(promised: Any, contract: Contract) -> bool:
     try:
         return Containment().answer(promised, contract.output.document) == "no"
     except ImportError:
-        # It cannot be decided without the fast engine. The output that is published is
-        # the contract's in any case.
+        # This cannot be decided without the fast engine. The server publishes the
+        # contract's output in any case.
         return False
 
 
@@ -379,7 +439,7 @@ def _constraints(schema: Any) -> Any:
 
 
 def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contract:
-    """Return the contract of a skill that has nothing to call: it is served as text to
+    """Return the contract of a skill without callables, which is served as text to
     read.
     """
     if written is not None:
@@ -396,7 +456,9 @@ def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contra
 def discovery_document(
     provider: Provider, skills: Iterable[PublishedSkill]
 ) -> dict[str, Any]:
-    """Return the document of section 5: the provider and its skills."""
+    """Return the document that lists the provider and its skills (invocation protocol,
+    section 5).
+    """
     about = {"name": provider.name}
     if provider.url:
         about["url"] = provider.url
@@ -408,7 +470,7 @@ def discovery_document(
 
 
 def _listed(descriptor: SkillDescriptor) -> dict[str, str]:
-    """Return a skill as the discovery document lists it."""
+    """Return a skill's entry in the discovery document."""
     return {
         "id": descriptor.id,
         "name": descriptor.name,
@@ -421,11 +483,15 @@ def _listed(descriptor: SkillDescriptor) -> dict[str, str]:
 
 
 class SkillWork:
-    """Runs tickets in a `SkillRuntime`: the work of an `Executions`.
+    """Calls skills of a `SkillRuntime` for the tickets of an `Executions`.
 
-    An output of more than *output_bytes* of JSON makes its execution fail. Without
+    An execution fails if its output has more than *output_bytes* of JSON. Without
     *skills*, runs wait for `publish`.
     """
+
+    # The most seconds that the sandbox takes to end a script and to report its output.
+    grace: float = 12.0
+    calls_begins = True
 
     def __init__(
         self,
@@ -435,8 +501,8 @@ class SkillWork:
         output_bytes: int = 1_000_000,
     ) -> None:
         self._runtime = runtime
-        # The first session imports modules: not between the mark of an execution and
-        # its beginning.
+        # The first session imports modules. Open it now, so that the imports do not
+        # fall between the mark of an execution and its beginning.
         with runtime.session(counts_tokens=False):
             pass
         self._output_bytes = output_bytes
@@ -446,7 +512,7 @@ class SkillWork:
             self.publish(skills)
 
     def publish(self, skills: Iterable[PublishedSkill]) -> None:
-        """Set the skills, whose addresses are known only when the server is bound to
+        """Set the skills; their addresses are known only when the server is bound to
         its port.
         """
         self._skills = {skill.descriptor.line: skill for skill in skills}
@@ -456,29 +522,31 @@ class SkillWork:
         """Run the ticket's skill and return how it ended."""
         await self._published.wait()
         served = self._skills.get(ticket.line)
-        if served is None:  # begun by a server that had another version of the skill
+        if served is None:  # begun by a server with another version of the skill
             return withdrawn(ticket)
         is_text = served.descriptor.capability_type is CapabilityType.KNOWLEDGE
         if is_text and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
-        # A workspace of its own for each execution: no caller sees another's files. No
-        # model reads its answers here, and counting the tokens of a megabyte takes more
-        # than a second.
+        # Each execution has its own workspace, so callers do not see each other's
+        # files. Tokens are not counted, because the answers do not go to a model, and
+        # counting a megabyte's tokens takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
             response = await session.call(
                 ticket.name,
                 dict(ticket.arguments),
-                # The execution's own deadline comes first; this one is what the skill
-                # sees.
-                timeout=ticket.timeout + 1,
+                timeout=ticket.timeout,
                 caller=ticket.owner,
+                on_start=getattr(report, "begins", None),
                 config={
                     "report": report,
                     "execution_id": ticket.execution_id,
                     "trace_id": ticket.trace_id,
                 },
             )
-        return to_outcome(response, self._output_bytes)
+        outcome = to_outcome(response, self._output_bytes)
+        if _is_late(response, ticket):
+            return timed_out(ticket, outcome)
+        return outcome
 
 
 _PUBLIC = (
@@ -490,9 +558,19 @@ _PUBLIC = (
     "exit_meaning",
     "stderr",
 )
-"""What callers see of the metadata: tokens, timings and the sandbox are the host's own
-business.
+"""The metadata that callers see; tokens, timings and the sandbox concern only the host.
 """
+
+
+def _is_late(response: SkillResponse, ticket: Ticket) -> bool:
+    """Return whether the deadline of *ticket* ended the skill, and not a deadline of
+    the skill's own.
+    """
+    if not response.errors:
+        return False
+    error = response.errors[0]
+    limit = (error.details or {}).get("timeout_seconds")
+    return error.code is ErrorCode.TOOL_TIMEOUT and limit == ticket.timeout
 
 
 def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
@@ -500,7 +578,8 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     longer than *output_bytes* is a failure.
 
     The output is everything that the skill returned, including its own ``status`` and
-    ``errors``. A failed response makes the execution fail with its first error code.
+    ``errors``. A failed response makes the execution fail with the response's first
+    error code.
     """
     stated = response.metadata or {}
     metadata = {name: value for name, value in stated.items() if name in _PUBLIC}
@@ -524,8 +603,8 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
 
 
 def _failure_of(response: SkillResponse) -> ErrorDocument:
-    """Return the error of a response that failed: its first one. If there are several,
-    all are in the details.
+    """Return the first error of a failed response. If there are several errors, all are
+    in the details.
     """
     errors = response.errors
     if not errors:
@@ -541,7 +620,8 @@ def _failure_of(response: SkillResponse) -> ErrorDocument:
         details["suggested_action"] = first["suggested_action"]
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
-    # On the wire a code may be any text, so the skill's own code is sent if it has one.
+    # On the wire a code may be any text, so the skill's own code is sent if the error
+    # has one.
     code = details.get("code")
     if not isinstance(code, str) or not code:
         code = first["code"]

@@ -1,8 +1,9 @@
-"""The server's side of the protocol: `SkillService.handle` takes a request and gives
-its response.
+"""Implement the server's side of the protocol: `SkillService.handle` takes a request
+and returns its response.
 
-It is itself a transport: a client joined to it in memory speaks to the whole server but
-the sockets. Nothing here knows of Starlette; `app.py` puts it on the network.
+The service is itself a transport: a client connected to it in memory uses the whole
+server except the sockets. This module does not depend on Starlette; `app.py` puts the
+service on the network.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
@@ -42,16 +43,18 @@ from skillruntime.server.callers.authorization import (
     find_callable,
     find_skill,
 )
-from skillruntime.server.callers.rate_limits import Limits, RateLimiter
+from skillruntime.server.callers.rate_limits import Limits, RateLimiter, counted_address
+from skillruntime.server.database_health import DatabaseHealth
+from skillruntime.server.decisions import DecidedError, Decisions
 from skillruntime.server.executions import errors as faults
 from skillruntime.server.executions.executions import Executions, is_expired
-from skillruntime.server.executions.outcomes import as_released
 from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.http import request_parsing as parsing
 from skillruntime.server.http import responses
 from skillruntime.server.http.openapi import build_openapi
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.published_skill import PublishedSkill, discovery_document
+from skillruntime.server.readiness import Readiness
 from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["SkillService"]
@@ -63,10 +66,10 @@ _PLAIN_TEXT: Final = {
     "content-type": "text/plain; charset=utf-8",
 }
 _LONGEST_ID: Final = 200
-"""Characters of an execution id; a longer one is not looked up."""
+"""The most characters of an execution id; a longer id is not looked up."""
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
 _Route = tuple[str, re.Pattern[str], dict[str, _Handler]]
-"""The name of an address, its path, and what answers each method there."""
+"""The name of a route, the pattern of its path, and the handler of each method."""
 
 
 class SkillService:
@@ -74,8 +77,8 @@ class SkillService:
 
     *authenticate* identifies the caller; without it every caller is anonymous and can
     call public skills only. *secret* derives execution ids from idempotency keys, so
-    that they cannot be guessed: keep it with the executions. *metrics* are those of the
-    executions too. ``is_ready`` says whether new work is accepted.
+    that they cannot be guessed: keep it with the executions. *metrics* are shared with
+    the executions. ``is_ready`` says whether new work is accepted.
     """
 
     def __init__(
@@ -91,27 +94,30 @@ class SkillService:
         policy: str | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        self.skills = {skill.id: skill for skill in skills}
+        self.skills: dict[str, PublishedSkill] = {skill.id: skill for skill in skills}
         self.executions = executions
-        self.provider = provider or Provider("skillruntime")
-        self.limits = limits or Limits()
-        self.metrics = metrics or Metrics()
-        self.is_ready = True
+        self.provider: Provider = provider or Provider("skillruntime")
+        self.limits: Limits = limits or Limits()
+        self.metrics: Metrics = metrics or Metrics()
+        self.is_ready: bool = True
         self._is_stopped = False
         self._waits: set[anyio.CancelScope] = set()
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
+        self.decisions: Decisions = Decisions(executions, self._secret)
+        self.health: DatabaseHealth = DatabaseHealth(executions)
+        self.readiness: Readiness = Readiness()
         self._webhooks = webhooks
         self._policy = policy
-        # A client reads in the descriptor which header the key goes into.
+        # The descriptor names the header for the key.
         self._key_headers = frozenset(
             skill.descriptor.auth.key_header.lower()
             for skill in self.skills.values()
             if skill.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
         )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
-        # Two buckets: a client that polls often must not lose the right to begin
-        # anything.
+        # Use two buckets: a client that polls often must still be able to begin
+        # executions.
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
         self._routes: tuple[_Route, ...] = (
@@ -128,12 +134,20 @@ class SkillService:
             _route("result", r"/executions/([^/]+)/result", GET=self._status),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("release", r"/executions/([^/]+)/release", POST=self._release),
+            _route("leave", r"/executions/([^/]+)/leave", POST=self._leave),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
             _route("openapi", r"/openapi\.json", GET=self._openapi),
             _route("health", r"/health", GET=self._health),
             _route("ready", r"/ready", GET=self._ready),
             _route("metrics", r"/metrics", GET=self._metrics),
         )
+        self.metrics.announce(self.skills, self._methods())
+
+    def _methods(self) -> Iterator[tuple[str, str]]:
+        """Yield each route's methods with its name."""
+        for name, _, handlers in self._routes:
+            for method in handlers:
+                yield method, name
 
     async def handle(self, request: WireRequest) -> WireResponse:
         """Return the response to *request*; an unexpected exception becomes a 500."""
@@ -142,7 +156,8 @@ class SkillService:
         call = Call(request, ())
         try:
             name, handler, call.parts = self._find(request)
-            # Monitoring has no key, and must be answered while the database is away.
+            # Monitoring has no key, and must be answered while the database is
+            # unavailable.
             if name not in ("health", "ready"):
                 await self._identify_caller(call)
                 self._count_request(call)
@@ -152,7 +167,7 @@ class SkillService:
         if request.method == "HEAD":
             response = responses.without_content(response)
         seconds = time.perf_counter() - started
-        # At an address that does not exist, the method may be any text that the caller
+        # If the address does not exist, the method may be any text that the caller
         # chose.
         method = request.method if name != "none" else "?"
         self.metrics.count_request(method, name, response.status, seconds)
@@ -166,7 +181,8 @@ class SkillService:
             RefusedError: too many requests, or too many failed attempts.
         """
         call = Call(request, ())
-        # A page is not counted in the caller's rate; the requests it makes later are.
+        # The page itself is not counted in the caller's rate, but its later requests
+        # are.
         await self._identify_caller(call)
         return call
 
@@ -177,8 +193,8 @@ class SkillService:
         self.is_ready = False
 
     def stop(self) -> None:
-        """Stop accepting work and wake every waiting client; what was accepted
-        continues, here or later.
+        """Stop accepting work and wake every waiting client; accepted executions
+        continue, here or later.
         """
         self.is_ready = False
         self._is_stopped = True
@@ -188,8 +204,8 @@ class SkillService:
     async def _identify_caller(
         self, call: Call, credentials: Mapping[str, Any] | None = None
     ) -> None:
-        """Note in *call* who the caller is, from the headers and from *credentials*,
-        which are those of the body.
+        """Set the caller of *call*, from the headers and from *credentials*, the
+        credentials in the body.
 
         Raises:
             RefusedError: too many failed attempts.
@@ -199,7 +215,7 @@ class SkillService:
         except BadCredentialsError:
             # Only failures are counted here: an attacker's guesses never delay valid
             # credentials.
-            wait = self._failures.take(call.request.peer)
+            wait = self._failures.take(counted_address(call.request.peer))
             if wait:
                 raise responses.refuse_rate(
                     wait, "Too many failed attempts to authenticate"
@@ -210,7 +226,7 @@ class SkillService:
             call.principal = principal
 
     def _count_request(self, call: Call) -> None:
-        """Count *call* in its caller's rate.
+        """Count *call* towards its caller's rate.
 
         Raises:
             RefusedError: too many requests.
@@ -242,23 +258,23 @@ class SkillService:
         request: WireRequest,
         credentials: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Return whether *request* still authenticates as *owner*: the key or token of
-        a caller may be revoked while it waits.
+        """Return whether *request* still authenticates as *owner*: a caller's key or
+        token may be revoked while the caller waits.
         """
         try:
             principal = await self._authenticated(request, credentials)
         except BadCredentialsError:
             return False
-        except responses.RefusedError:  # it cannot be checked now
+        except responses.RefusedError:  # cannot be checked now
             return True
         return owner == owner_of(principal)
 
     async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
-        """Return the execution that the call's path names, and its ticket; another
-        caller's execution counts as absent.
+        """Return the execution in the call's path, and its ticket; another caller's
+        execution counts as absent.
 
         Raises:
-            RefusedError: it does not exist, or its result has expired.
+            RefusedError: the execution does not exist, or its result has expired.
         """
         # A caller whose key was revoked must not conclude that its execution is lost.
         if call.was_bad:
@@ -278,8 +294,9 @@ class SkillService:
         return stored
 
     async def _discovery(self, call: Call) -> WireResponse:
-        """Return the document of section 5: the skills that this caller may see; with
-        ``?tag=`` only those with one of these tags.
+        """Return the discovery document (invocation protocol, section 5) with the
+        skills that this caller may see; with ``?tag=`` only the skills with one of
+        these tags.
         """
         wanted = parsing.read_tags(call.request)
         visible = find_all(call, self.skills)
@@ -295,21 +312,21 @@ class SkillService:
         )
 
     async def _invoke(self, call: Call) -> WireResponse:
-        """Begin an execution (section 6.2, step 1). Once the 202 is sent, the execution
-        is kept.
+        """Begin an execution (invocation protocol, section 6.2, step 1). Once the 202 is
+        sent, the execution is not lost.
         """
         request = call.request
-        # Checked before the body is read: another MAJOR may give the same fields other
-        # meanings (section 8).
+        # Check this before reading the body: another MAJOR version may give the same
+        # fields other meanings (invocation protocol, section 8).
         parsing.check_protocol_header(request)
-        # Read before the caller is known: credentials of a custom scheme are in the
-        # body.
+        # Read the body before identifying the caller: credentials of a custom scheme
+        # are in the body.
         document = parsing.read_body(request)
-        # Noted for the log here, because the request may yet be refused.
+        # Record this for the log now, because the request may still be refused.
         call.trace_id = parsing.stated_trace(document)
         credentials = parsing.credentials_in(document)
-        # A GET has no body. An execution that was begun with credentials which only the
-        # body can carry is therefore open to whoever knows its id.
+        # A GET has no body. So an execution that was begun with credentials in the body
+        # is open to anyone who knows its id.
         is_open = (
             call.principal is None
             and credentials is not None
@@ -319,12 +336,12 @@ class SkillService:
         if credentials is not None and not call.was_bad:
             await self._identify_caller(call, credentials)
         served = find_callable(call, self.skills)
-        invocation = parsing.read_invocation(served, document)
+        invocation = parsing.read_invocation(served, document, principal=call.principal)
         wait = self._invocations.take(call.rated)
         if wait:
             raise responses.refuse_rate(wait)
-        # Refused only after the checks, so that a draining server still reports what is
-        # wrong with a request.
+        # Refuse new work only after the checks, so that a draining server still reports
+        # a request's errors.
         if not self.is_ready:
             raise responses.refuse_for_now(2, "The server is stopping")
         ticket = parsing.make_ticket(
@@ -358,10 +375,10 @@ class SkillService:
         return _show(call, execution, headers, is_first=True)
 
     async def _check_webhook(self, address: str, call: Call) -> None:
-        """Check that the caller may have the end of an execution reported to *address*.
+        """Check that the caller may have an execution's end reported to *address*.
 
         Raises:
-            MessageError: it may not.
+            MessageError: *address* is not allowed, or the caller is anonymous.
         """
         is_allowed = (
             self._webhooks is not None
@@ -376,11 +393,11 @@ class SkillService:
             )
 
     async def _submit(self, ticket: Ticket) -> Execution:
-        """Return the execution of *ticket*: a new one, or that of an earlier request
-        under the same idempotency key.
+        """Return the execution of *ticket*: a new one, or an earlier request's
+        execution under the same idempotency key.
 
         Raises:
-            RefusedError: it was not accepted, or its result has expired.
+            RefusedError: the ticket was not accepted, or the result has expired.
         """
         try:
             submitted = await self.executions.submit(
@@ -395,21 +412,22 @@ class SkillService:
                 error, "the same Idempotency-Key finds the execution"
             ) from None
         except faults.KeyReusedError:
-            # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
+            # The IETF draft of the Idempotency-Key header, section 2.7, requires 422,
+            # not 409.
             message = "This Idempotency-Key was used before with a different request"
             raise responses.refuse(WireCode.IDEMPOTENCY_KEY_REUSED, message) from None
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(ticket.skill_id)
         elif is_expired(execution, self.executions.now()):
-            # The key belongs to an execution whose result is no longer kept: it must
+            # The key belongs to an execution whose result is no longer kept. It must
             # not run again, and cannot be shown.
             raise responses.refuse_expired(execution)
         return execution
 
     async def _status(self, call: Call) -> WireResponse:
         """Return the execution as it is now, with ``Retry-After`` until it has ended;
-        the address of its result gives the same answer.
+        the result's address gives the same answer.
         """
         _, execution = await self._find_execution(call)
         seconds = parsing.preferred_wait(call.request, self.limits.wait_seconds)
@@ -417,7 +435,7 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"
             execution = await self._wait(execution, seconds)
-            # A key that was revoked meanwhile does not receive the result.
+            # A caller whose key was revoked meanwhile does not receive the result.
             if not await self._is_still(call.owner, call.request):
                 raise responses.refuse_login(None)
         return _show(call, execution, headers)
@@ -449,35 +467,48 @@ class SkillService:
         return _show(call, execution)
 
     async def _release(self, call: Call) -> WireResponse:
-        """Run a held execution again, as a new one (an extension)."""
+        """Run an interrupted execution again as a new execution (an extension)."""
         check_operator(call, "release an execution")
         ticket, execution = await self._find_execution(call)
         try:
-            # Operators who release it at the same time, and one whose answer was lost,
-            # get the same execution.
-            released = as_released(
-                ticket, execution, parsing.released_id(call.parts[0], self._secret)
-            )
-        except faults.NotHeldError:
-            raise responses.refuse(
-                WireCode.CONFLICT, "The execution is not held"
-            ) from None
-        submitted = await self.executions.submit(released)
-        return _show(call, submitted.execution, is_first=True)
+            # Operators who release an execution at the same time, or again after a lost
+            # answer, get the same new execution.
+            again = await self.decisions.run_again(ticket, execution)
+        except (faults.NotHeldError, DecidedError) as error:
+            raise _refuse_decision(error) from None
+        return _show(call, again, is_first=True)
+
+    async def _leave(self, call: Call) -> WireResponse:
+        """Decide that an interrupted execution does not run again (an extension)."""
+        check_operator(call, "leave an execution")
+        ticket, execution = await self._find_execution(call)
+        try:
+            await self.decisions.leave(ticket, execution)
+        except (faults.NotHeldError, DecidedError) as error:
+            raise _refuse_decision(error) from None
+        return _show(call, execution)
 
     async def _list(self, call: Call) -> WireResponse:
         """Return the caller's own executions, the newest first; an operator may ask for
-        everyone's with ``all=1``.
+        everyone's with ``all=1``. With ``interrupted=1``, return only interrupted
+        executions that are not decided.
         """
         if call.principal is None:
             raise responses.refuse_login(None)
         check_scope(call.principal.may_read, READ)
-        limit, cursor, wants_all = parsing.read_page_query(call.request)
+        asked = parsing.read_page_query(call.request)
         owner: str | None = call.owner
-        if wants_all and call.principal.is_operator:
+        if asked.wants_all and call.principal.is_operator:
             owner = None
         try:
-            page = await self.executions.list(owner, limit=limit, cursor=cursor)
+            if asked.wants_interrupted:
+                page = await self.decisions.undecided(
+                    owner, limit=asked.limit, cursor=asked.cursor
+                )
+            else:
+                page = await self.executions.list(
+                    owner, limit=asked.limit, cursor=asked.cursor
+                )
         except ValueError:
             raise MessageError.at("/cursor", "a next_cursor of this list") from None
         shown = [
@@ -511,14 +542,21 @@ class SkillService:
         return WireResponse(200, _JSON, b'{"status":"ok"}')
 
     async def _ready(self, call: Call) -> WireResponse:
+        status = "ready"
         try:
-            # Any read will do; there is no execution of this id.
+            # Any read will do; an execution with this id does not exist.
             await self.executions.get("none")
         except faults.DatabaseAwayError:
-            return WireResponse(503, _JSON, b'{"status":"database away"}')
-        if not self.is_ready:
-            return WireResponse(503, _JSON, b'{"status":"stopping"}')
-        return WireResponse(200, _JSON, b'{"status":"ready"}')
+            status = "database away"
+        else:
+            if not self.health.takes_writes:
+                status = "database takes no writes"
+            elif not self.is_ready:
+                status = "stopping"
+        is_ready = status == "ready"
+        self.readiness.note(call.request, is_ready=is_ready)
+        body = json.dumps({"status": status}, separators=(",", ":")).encode()
+        return WireResponse(200 if is_ready else 503, _JSON, body)
 
     async def _metrics(self, call: Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
@@ -526,14 +564,15 @@ class SkillService:
         counts: Mapping[str, int] | None = None
         with suppress(faults.DatabaseAwayError):
             counts = await self.executions.counts()
-        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(counts).encode())
+        text = self.metrics.to_text(counts, takes_writes=self.health.takes_writes)
+        return WireResponse(200, _PLAIN_TEXT, text.encode())
 
     def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
         """Return the route of a request: its name, its handler, and the variable parts
         of the path.
 
         Raises:
-            RefusedError: there is none.
+            RefusedError: the address does not exist.
         """
         path = request.path
         # HEAD is GET without the content (RFC 9110, 9.3.2).
@@ -549,9 +588,9 @@ class SkillService:
         raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
 
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
-        """Wait for the end, but not longer than *seconds*."""
+        """Wait for the execution's end, but not longer than *seconds*."""
         last = execution
-        # A long poll must not delay a server that stops: it returns the latest state.
+        # A long poll must not delay a stopping server, so it returns the latest state.
         with anyio.move_on_after(0 if self._is_stopped else seconds) as scope:
             self._waits.add(scope)
             try:
@@ -567,7 +606,7 @@ def _route(name: str, pattern: str, **handlers: _Handler) -> _Route:
 
 
 def _refuse_method(handlers: Iterable[str]) -> responses.RefusedError:
-    """Return the 405 of an address that takes only these methods."""
+    """Return the 405 of an address that accepts only these methods."""
     methods = list(handlers)
     if "GET" in methods:
         methods.append("HEAD")
@@ -576,6 +615,16 @@ def _refuse_method(handlers: Iterable[str]) -> responses.RefusedError:
         WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}"
     )
     return responses.RefusedError(refusal, {"allow": allowed})
+
+
+def _refuse_decision(
+    error: faults.NotHeldError | DecidedError,
+) -> responses.RefusedError:
+    """Return the 409 for a decision that cannot be made."""
+    message = "The execution is neither interrupted nor held"
+    if isinstance(error, DecidedError):
+        message = str(error)
+    return responses.refuse(WireCode.CONFLICT, message)
 
 
 def _refuse_unknown_execution() -> responses.RefusedError:
@@ -588,7 +637,7 @@ def _check_execution_scope(call: Call) -> None:
     """Check that the caller's scopes allow this request for an execution.
 
     Raises:
-        RefusedError: they do not.
+        RefusedError: the scopes do not allow the request.
     """
     principal = call.principal
     if call.request.method in ("DELETE", "POST"):
@@ -603,8 +652,7 @@ def _may_see(call: Call, ticket: Ticket) -> bool:
         return True
     if ticket.is_open:
         return True
-    # An anonymous caller's executions are protected by their ids, which cannot be
-    # guessed.
+    # Unguessable ids protect an anonymous caller's executions.
     return ticket.owner in (call.owner, ANONYMOUS)
 
 
@@ -628,8 +676,8 @@ def _show(
 
 
 def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
-    """Log one request as a line of JSON: never a key, an input, an output, or a path
-    that a caller made up.
+    """Log one request as a line of JSON. The line never contains a key, an input, an
+    output, or a path that a caller made up.
     """
     # Building the line costs as much as a poll, so build it only if it is logged.
     if not _access_log.isEnabledFor(logging.INFO):

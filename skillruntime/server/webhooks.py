@@ -1,8 +1,8 @@
-"""Notify a caller of an execution's end (an extension) as Standard Webhooks specifies:
-signed, repeated, guarded.
+"""Notify a caller of an execution's end (an extension), as Standard Webhooks specifies:
+messages are signed, repeated, and sent only to allowed addresses.
 
-A caller's secret is derived from the server's own, so that none is stored. Only
-authenticated callers may name an address, and it must be public.
+A caller's secret is derived from the server's secret and not stored. Only authenticated
+callers may name an address, and it must be public.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Webhooks:
         self._pauses = tuple(pauses)
 
     def secret_of(self, owner: str) -> str:
-        """Return the secret with which messages to *owner* are signed."""
-        # Derived, so that every server signs with the same key and no caller's secret can
-        # be stolen from the database.
+        """Return the secret that signs messages to *owner*."""
+        # The secret is derived, so that every server signs with the same key, and
+        # callers' secrets cannot be stolen from the database.
         key = hmac.digest(
             self._secret,
             b"webhook " + owner.encode("utf-8", "surrogatepass"),
@@ -78,8 +78,8 @@ class Webhooks:
         try:
             await self._guard.address_of(url)
         except UnreachableError:
-            # It is private, or does not resolve. This is reported when the execution is
-            # submitted, not when it ends.
+            # The address is private or does not resolve. This is reported when the
+            # execution is submitted, not when it ends.
             return False
         return True
 
@@ -97,8 +97,8 @@ class Webhooks:
         }
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         body = text.encode("utf-8", "replace")
-        # A message is sent at least once, after a crash again: by its id, which is the
-        # same each time, the receiver recognizes it.
+        # A message is sent at least once, and again after a crash. Its id is the same
+        # each time, so the receiver recognizes a repetition.
         message_id = f"msg_{execution.execution_id}"
         secret = self.secret_of(ticket.owner)
         for pause in (*self._pauses, None):
@@ -121,7 +121,7 @@ class Webhooks:
         return False
 
     async def _send(self, request: WireRequest) -> int | None:
-        """Return the status that the receiver answers; None if it does not answer."""
+        """Return the status of the receiver's answer; None if it does not answer."""
         try:
             if self._transport is not None:
                 response = await self._transport(request)
@@ -136,8 +136,8 @@ class Webhooks:
 
 
 def _is_accepted(status: int | None) -> bool:
-    """Return whether this status ends the attempts to send a message."""
+    """Return whether this status ends the attempts to send the message."""
     if status is None:
         return False
-    # Standard Webhooks: 410 says that the receiver wants no more.
+    # Standard Webhooks: 410 means that the receiver does not want further messages.
     return 200 <= status < 300 or status == 410

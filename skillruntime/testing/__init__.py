@@ -1,6 +1,4 @@
-"""What users need for their own tests. The public names are listed in
-`__init__.pyi`.
-"""
+"""Tools for users' own tests. The public names are listed in `__init__.pyi`."""
 
 from skillruntime.lazy_exports import lazy_exports
 

@@ -1,5 +1,5 @@
-"""A chat model that replays a script and records what it receives: agents without a key
-or a network.
+"""A chat model that replays a script and records the received messages, for agents
+without a key or a network.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["ScriptedChatModel", "call_message"]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answer with *replies*, one a turn; ``received`` holds the messages of each turn,
-    ``tools`` the bound tools.
+    """Answers with *replies*, one each turn; ``received`` holds the messages of each
+    turn, ``tools`` the bound tools.
     """
 
     replies: list[AIMessage]
@@ -32,8 +32,8 @@ class ScriptedChatModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         """Record *tools*; the script calls them by name."""
-        # create_agent binds again for each turn; changed in place, the list shows a
-        # test the last binding.
+        # create_agent binds the tools again for each turn; the list is changed in
+        # place, so that a test sees the last binding.
         self.tools[:] = tools
         return self
 
@@ -44,7 +44,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        # The turn is the number of recorded requests: there is no second counter to get
+        # The turn is the number of recorded requests, so a second counter cannot get
         # out of step.
         turn = len(self.received)
         self.received.append(list(messages))

@@ -1,4 +1,4 @@
-"""Where a skill spends tokens with little use, and what a change would save.
+"""Find where a skill spends tokens with little use, and how many a change would save.
 
 Advice is never an error: each piece says how many tokens it would save, and how often
 they are paid (``when``).
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.tokens.markdown_sections import Section, sections
 from skillruntime.tokens.schema_views import FOR_PEOPLE
 
@@ -114,19 +115,19 @@ _POINTER = 25
 # Above this a parameter's description is documentation, not guidance for a call.
 _PARAMETER = 40
 
-_OPENERS = re.compile(
+_OPENERS = lazy_pattern(
     r"^(?:this|the|an?)\s+(?:\w+\s+)?skill\s+"
     r"(?:that|which|for|to|is used|provides?|helps?|should be used)\b"
     r"(?:\s+\w+ing)?\s*",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"\b(api|reference|examples?|troubleshooting|faq|appendix|glossary|changelog"
     r"|options|parameters|templates?|schema)\b",
     re.IGNORECASE,
 )
 # Sections with these titles are needed in every use and stay in the body, however long.
-_ALWAYS_NEEDED = re.compile(
+_ALWAYS_NEEDED = lazy_pattern(
     r"\b(rules?|invariants?|critical|workflows?|steps?|process|procedure"
     r"|instructions?|overview|when|never|must|navigation|index|quick ?start"
     r"|checklist)\b",

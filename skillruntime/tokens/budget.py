@@ -1,7 +1,8 @@
-"""What a conversation has spent on skills, by tier, and what it may still spend.
+"""Count the tokens that a conversation has spent on skills, by tier, and those that it
+may still spend.
 
-Law: no text is cut or refused silently; a cut text carries a handle to read on, a
-refusal names the next step.
+Law: no text is truncated or refused silently; a truncated text carries a handle to read
+on, a refusal names the next step.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _is_number_of_tokens(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A text as it may be shown to the model, and its tokens.
+    """A text in the form that may be shown to the model, with its tokens.
 
     *handle* reads on if *text* is only the first part; *refusal* replaces a text that
     may not be shown; *warnings* are those that this text caused.
@@ -116,11 +117,11 @@ class TokenLedger:
         """Start with nothing spent. *read_on* is the call with which the model reads
         the rest of a text.
         """
-        self.limits = limits or TokenLimits()
+        self.limits: TokenLimits = limits or TokenLimits()
         self.model = model
         self.warnings: list[str] = []
-        self.requests = 0
-        self.carried_tokens = 0
+        self.requests: int = 0
+        self.carried_tokens: int = 0
         self._read_on = read_on
         self._spent: dict[Tier, dict[str, int]] = {tier: {} for tier in Tier}
         self._times: dict[Tier, int] = dict.fromkeys(Tier, 0)
@@ -176,15 +177,15 @@ class TokenLedger:
         return max(min(stated), self.smallest_page)
 
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
-        """Record *text* of *name* and return it as it may be shown: whole, its first
-        page, or refused.
+        """Record *text* of *name* and return it in the form that may be shown:
+        complete, its first page, or refused.
         """
         tier = Tier(tier)
         return self._admit(tier, name, text, 0, handle=None)
 
     def read_on(self, handle: str) -> Admitted:
-        """Return the next part of a text that was cut; *handle* came with the part
-        before.
+        """Return the next part of a truncated text; *handle* came with the previous
+        part.
 
         Raises:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept
@@ -227,10 +228,11 @@ class TokenLedger:
         return self.admit(Tier.ERROR, name, answer)
 
     def take_new(self) -> dict[str, int]:
-        """Return the tokens that were spent here since this was last called, by tier;
-        tiers without new ones are left out.
+        """Return the tokens spent in this process since the last call of this method,
+        by tier; tiers without new tokens are left out.
 
-        A host that keeps the sum outside continues with `continue_from` in any process.
+        A host that keeps the sum elsewhere continues with `continue_from` in any
+        process.
         """
         new: dict[str, int] = {}
         for tier in Tier:
@@ -241,10 +243,10 @@ class TokenLedger:
         return new
 
     def continue_from(self, spent: Mapping[str, int]) -> None:
-        """Count what other processes spent: *spent* is the sum, by tier, of what
-        `take_new` returned in all processes.
+        """Count the tokens that other processes spent: *spent* is the sum, by tier, of
+        the results of `take_new` in all processes.
 
-        It may be older than what `take_new` returned here last.
+        It may be older than the last result of `take_new` here.
 
         >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
         >>> ledger.continue_from({"body": 60, "result": 15})
@@ -257,7 +259,7 @@ class TokenLedger:
             self._elsewhere[tier] = max(self._elsewhere[tier], others)
 
     def note_request(self) -> None:
-        """Note one more request: it carries every text so far again, which
+        """Count one more request: it carries every text so far again, which
         ``carried_tokens`` adds up.
         """
         self.requests += 1
@@ -279,7 +281,8 @@ class TokenLedger:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole ledger as a JSON object: every tier by name, the limits, the
-        warnings given. What other processes spent is in the tiers, and has no name.
+        warnings given. Tokens that other processes spent are in the tiers, without a
+        name.
         """
         method = count("", self.model)
         tiers: dict[str, Any] = {}
@@ -341,8 +344,8 @@ class TokenLedger:
         )
 
     def _size(self, text: str, left: int | None) -> int:
-        """Return the tokens of *text*; an estimate if it is many times longer than what
-        is left.
+        """Return the tokens of *text*; an estimate if it is many times longer than the
+        remaining tokens.
         """
         # Ten megabytes take three seconds to count.
         if left is None or len(text) <= max(8 * left, _COUNTED_AT_ONCE):
@@ -392,7 +395,7 @@ class TokenLedger:
         return limits
 
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
-        # The limit with the least left is the one that refuses.
+        # The limit with the fewest remaining tokens refuses.
         page = ("page_tokens", self.page_tokens(tier) or 0, 0)
         limit_name, limit, used = min(
             self._limits_of(tier), key=lambda one: one[1] - one[2], default=page
@@ -420,7 +423,7 @@ _LIMITS = (
     "page_tokens",
 )
 _COUNTED_AT_ONCE = 64 * 1024  # characters
-# A schema that is cut is not a schema, and a catalog is shortened where it is rendered:
+# A truncated schema is useless, and a catalog is shortened when it is rendered, so
 # neither is paged.
 _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
 _ALWAYS_SHOWN = frozenset({Tier.ERROR, Tier.RETRY})

@@ -1,5 +1,5 @@
-"""How many tokens a text has for a model: exact where the tokenizer is public, a stated
-estimate where it is not.
+"""Count the tokens of a text for a model: exactly if the tokenizer is public, otherwise
+as a stated estimate.
 
 Law: every count says whether it is exact and how it was made.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skillruntime.cache_files import read_cached, write_cached
+from skillruntime.forks import renew_in_child
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, is_installed
 
 __all__ = ["Count", "Method", "Model", "count", "count_each", "method_for"]
@@ -109,30 +110,49 @@ def count_each(texts: Sequence[str], model: str = "gpt-4o") -> list[int]:
     >>> count_each(["Extracts text from PDF files.", "one two"])
     [7, 2]
     """
-    import json
-    from hashlib import blake2b  # OpenSSL: not needed for an import
+    kept = KeptCounts(model)
+    tokens = [kept.count(text) for text in texts]
+    kept.save()
+    return tokens
 
-    method = method_for(model)
-    file = f"tokens/{method.encoding or 'estimated'}-{method.factor}.json"
-    kept: dict[str, int] = json.loads(read_cached(file, _MOST_KEPT_BYTES) or b"{}")
-    keys: list[str] = []
-    tokens: dict[str, int] = {}
-    for text in texts:
-        data = f"{file}\n{text}".encode(errors="surrogatepass")
+
+class KeptCounts:
+    """Counts that are kept on disk, by a digest of the text, for later processes."""
+
+    def __init__(self, model: str) -> None:
+        import json
+
+        method = method_for(model)
+        self._model = model
+        self._file = f"tokens/{method.encoding or 'estimated'}-{method.factor}.json"
+        data = read_cached(self._file, _MOST_KEPT_BYTES) or b"{}"
+        self._kept: dict[str, int] = json.loads(data)
+        self._new: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*, as `count` does."""
+        from hashlib import blake2b  # OpenSSL: not needed for an import
+
+        data = f"{self._file}\n{text}".encode(errors="surrogatepass")
         key = blake2b(data, digest_size=12).hexdigest()
-        keys.append(key)
-        if key in kept:
-            tokens[key] = kept[key]
-        elif key not in tokens:
-            tokens[key] = count(text, model).tokens
-    if not tokens.keys() <= kept.keys():
+        known = self._kept.get(key)
+        if known is None:
+            known = self._new.get(key)
+        if known is None:
+            known = self._new[key] = count(text, self._model).tokens
+        return known
+
+    def save(self) -> None:
+        """Write the new counts; a failure is ignored."""
+        import json
+
+        if not self._new:
+            return
         # A file that has grown too large starts again with these texts.
-        if len(kept) <= _MOST_KEPT:
-            kept |= tokens
-        else:
-            kept = tokens
-        write_cached(file, json.dumps(kept).encode())
-    return [tokens[key] for key in keys]
+        kept = self._new
+        if len(self._kept) <= _MOST_KEPT:
+            kept = self._kept | self._new
+        write_cached(self._file, json.dumps(kept).encode())
 
 
 _MOST_KEPT = 200_000
@@ -181,10 +201,10 @@ _WITHOUT_TIKTOKEN = Method(
 )
 
 _PROVIDERS = frozenset({"azure", "azure_ai", "azure_openai", "openai"})
-_CLAUDE_VERSION = re.compile(
+_CLAUDE_VERSION = lazy_pattern(
     r"(opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
 )
-_CLAUDE_EARLY = re.compile(r"claude-(?:instant|v?[123](?!\d))")
+_CLAUDE_EARLY = lazy_pattern(r"claude-(?:instant|v?[123](?!\d))")
 
 
 @functools.lru_cache(maxsize=256)
@@ -209,6 +229,9 @@ def method_for(model: str) -> Method:
         return _CLAUDE if _is_earlier_claude(name) else _CLAUDE_NEWER
     if "gemini" in name:
         return _GEMINI
+    # The model of every default, without the import of tiktoken.
+    if name == "gpt-4o":
+        return Method("o200k_base", True, "o200k_base")
     # Not at the top: see encodings.load.
     import tiktoken
 
@@ -250,6 +273,14 @@ _KEPT = 4096
 _SHORT = 256
 _kept: OrderedDict[tuple[str, str | bytes], tuple[int, bool]] = OrderedDict()
 _keeping = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _keeping
+    _keeping = threading.Lock()
+
+
+renew_in_child(_renew_lock)
 
 
 def _counted(text: str, encoding: str) -> tuple[int, bool]:

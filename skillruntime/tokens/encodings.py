@@ -15,12 +15,14 @@ are reported.
 from __future__ import annotations
 
 import binascii
-import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from skillruntime.forks import renew_in_child
+from skillruntime.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import tiktoken
@@ -96,6 +98,14 @@ _loaded: dict[str, tiktoken.Encoding] = {}
 _compact: dict[str, CompactRanks] = {}
 _counted: dict[str, int] = dict.fromkeys(ENCODINGS, 0)
 _loading = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _loading
+    _loading = threading.Lock()
+
+
+renew_in_child(_renew_lock)
 
 # Characters that are counted with the compact form: more take longer than loading
 # tiktoken's tables.
@@ -181,10 +191,10 @@ _LONGEST_STRETCH = 2_000_000
 # - between an ideograph and CJK punctuation: a piece of letters ends there. Python's \s
 #   takes in U+001C to U+001F beside the patterns' own \s, so "\S" here is a subset of
 #   theirs.
-_BOUNDARY = re.compile(
+_BOUNDARY = lazy_pattern(
     r"(?<=\S)(?= )|(?<=\n)(?=[^\s/])|(?<=[\u4e00-\u9fff])(?=[,。、;:!?])"
 )
-_BLANK = re.compile(r"\s+")
+_BLANK = lazy_pattern(r"\s+")
 
 
 def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:

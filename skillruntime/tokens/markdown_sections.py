@@ -1,5 +1,5 @@
-"""A Markdown body as its sections: from one heading to the next; lines of code are not
-headings.
+"""Split a Markdown body into sections, from one heading to the next; lines of code are
+not headings.
 """
 
 from __future__ import annotations

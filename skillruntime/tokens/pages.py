@@ -1,4 +1,4 @@
-"""A long text as pages of at most so many tokens, cut at headings, paragraphs or
+"""Divide a long text into pages with a limit of tokens, at headings, paragraphs or
 sentences.
 
 Law: the pages of a text, joined, are the text; no page exceeds its limit.
@@ -6,11 +6,11 @@ Law: the pages of a text, joined, are the text; no page exceeds its limit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.tokens.schema_views import compact_json
 
 __all__ = ["Page", "json_lines", "page"]
@@ -60,7 +60,7 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
 
 
 _BOUNDARIES = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         r"\n(?=#{1,6} )",  # a heading
         r"\n\s*\n",  # a paragraph
@@ -111,11 +111,11 @@ def _last_boundary(text: str, start: int, end: int) -> int:
 
 
 def json_lines(value: Any, size: int) -> str:
-    """Return a JSON *value* as lines, each a part of it that is whole, of at most about
-    *size* characters.
+    """Return a JSON *value* as lines, each a complete part of at most about *size*
+    characters.
 
-    A page that ends with a line then cuts nothing in the middle; only a text that is
-    longer by itself is not divided.
+    So a page that ends with a line does not cut a part in the middle; only a single
+    longer text is not divided.
 
     >>> print(json_lines({"rows": [1, 22, 333], "total": 3}, 10))
     {"rows":[1,22]}
@@ -126,7 +126,9 @@ def json_lines(value: Any, size: int) -> str:
 
 
 def _split(value: Any, size: int) -> tuple[list[Any], int]:
-    """Return *value* in parts of its own kind, and the length of its text."""
+    """Split an object into smaller objects, or an array into smaller arrays. Return
+    the parts, and the length of the text of *value*; any other value is one part.
+    """
     if isinstance(value, dict):
         items: Iterable[tuple[Any, Any]] = value.items()
     elif isinstance(value, list):

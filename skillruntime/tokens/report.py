@@ -1,4 +1,4 @@
-"""The tokens of each skill of a catalog, tier by tier, and those of a session compared
+"""Measure the tokens of each skill of a catalog, tier by tier, and compare a session
 with loading everything.
 
 Every figure is in tokens of one model, and the report says how they were counted.
@@ -10,93 +10,20 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.tokens.advice import Advice, advise
-from skillruntime.tokens.counter import Count, Model, count
-from skillruntime.tokens.markdown_sections import sections
+from skillruntime.tokens.costs import ResourceCost, SectionCost, SkillCost
+from skillruntime.tokens.counter import Count, KeptCounts, Model, count
 from skillruntime.tokens.schema_views import compact_json, for_model
 
 # For the types only: tokens and catalog are one layer, and neither imports the other.
 if TYPE_CHECKING:
     from skillruntime.catalog.catalog import SkillCatalog
     from skillruntime.catalog.skill import Skill
+    from skillruntime.tokens.advice import Advice
 
 __all__ = ["ResourceCost", "SectionCost", "SkillCost", "TokenReport", "measure"]
-
-
-@dataclass(frozen=True, slots=True)
-class SectionCost:
-    """A section of a body: its heading, its line in the body from 1, its tokens without
-    its subsections'.
-    """
-
-    title: str
-    line: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceCost:
-    """A file of a skill: ``tokens`` is None if it is not text."""
-
-    path: str
-    bytes: int
-    tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SkillCost:
-    """One skill's tokens: ``metadata`` (name and description), ``body``, each resource,
-    each tool's definition.
-    """
-
-    name: str
-    path: str
-    metadata: int
-    body: int
-    sections: tuple[SectionCost, ...] = ()
-    resources: tuple[ResourceCost, ...] = ()
-    schemas: tuple[tuple[str, int], ...] = ()
-    advice: tuple[Advice, ...] = ()
-
-    @property
-    def resource(self) -> int:
-        """The tokens of all its text files together."""
-        # A file that is not text has no tokens that a model could read.
-        return sum(resource.tokens or 0 for resource in self.resources)
-
-    @property
-    def schema(self) -> int:
-        """The tokens of all its tools' definitions together."""
-        return sum(tokens for _, tokens in self.schemas)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object; every number but ``line`` and ``bytes`` is in
-        tokens.
-        """
-        document: dict[str, Any] = {
-            "name": self.name,
-            "path": self.path,
-            "metadata": self.metadata,
-            "body": self.body,
-            "resource": self.resource,
-            "schema": self.schema,
-            "sections": [
-                {"title": part.title, "line": part.line, "tokens": part.tokens}
-                for part in self.sections
-            ],
-            "resources": [
-                {"path": part.path, "bytes": part.bytes, "tokens": part.tokens}
-                for part in self.resources
-            ],
-            "schemas": dict(self.schemas),
-        }
-        # Absent rather than empty: without ``--advise`` there was no search for any.
-        if self.advice:
-            document["advice"] = [advice.to_dict() for advice in self.advice]
-        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +40,12 @@ class TokenReport:
     skills: tuple[SkillCost, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
 
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: the costs of a conversation."""
+        from skillruntime.tokens.report_page import report_summary
+
+        return report_summary(self)
+
     def total(self, tier: str) -> int:
         """Return the tokens of all skills in *tier*: ``metadata``, ``body``,
         ``resource`` or ``schema``.
@@ -127,8 +60,8 @@ class TokenReport:
         return self.total("metadata") + self.total("body")
 
     def session(self, activations: int) -> int:
-        """Return the tokens of a session that activates so many skills: the catalog and
-        as many average bodies.
+        """Return the tokens of a session that activates this many skills: the catalog
+        and as many average bodies.
         """
         if not self.skills:
             return self.catalog
@@ -179,25 +112,34 @@ def measure(
     style: str = "compact",
     with_advice: bool = False,
     with_resources: bool = True,
+    with_sections: bool = True,
+    keep: bool = False,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> TokenReport:
-    """Return the tokens of all skills of *catalog*, those that the model may see and
-    those that it may not.
+    """Measure the tokens of all skills of *catalog*, including those hidden from the
+    model.
 
     Every body is read, and every file of every skill unless *with_resources* is off.
-    *progress* wraps the names as they are worked through. A skill that cannot be read
-    is listed in ``unreadable`` and costs nothing.
+    Without *with_sections* bodies are not divided into sections, which takes as long as
+    everything else. With *keep* the counts are kept on disk for later reports of the
+    same texts. *progress* wraps the names as they are worked through. A skill that
+    cannot be read is listed in ``unreadable`` and costs nothing.
     """
 
+    kept = KeptCounts(model) if keep and isinstance(model, str) else None
+
     def tokens(text: str) -> int:
+        if kept is not None:
+            return kept.count(text)
         return count(text, model).tokens
 
+    parts = _Parts(with_sections, with_resources, with_advice)
     costs: list[SkillCost] = []
     unreadable: list[tuple[str, str]] = []
     for name in progress(list(catalog)):
         try:
             skill = catalog.activate(name)
-            cost = _cost(skill, tokens, with_advice, with_resources)
+            cost = _cost(skill, tokens, parts)
         except (SkillRuntimeError, OSError) as error:
             # One broken skill must not prevent the report of the others.
             unreadable.append((name, str(error)))
@@ -205,7 +147,9 @@ def measure(
             costs.append(cost)
     # Counted as one text, as it is sent: the sum of its entries would be a few tokens
     # off.
-    prompt = count(catalog.to_prompt(style), model)
+    prompt = tokens(catalog.to_prompt(style))
+    if kept is not None:
+        kept.save()
     method: Count = count("", model)
     label = model if isinstance(model, str) else method.method
     return TokenReport(
@@ -213,7 +157,7 @@ def measure(
         method.method,
         method.exact,
         style,
-        prompt.tokens,
+        prompt,
         tuple(costs),
         tuple(unreadable),
     )
@@ -223,23 +167,28 @@ def measure(
 _SECTIONS = 5
 
 
-def _cost(
-    skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_resources: bool
-) -> SkillCost:
-    parts: list[SectionCost] = []
-    for section in sections(skill.body):
-        title = section.title or "(before the first heading)"
-        parts.append(SectionCost(title, section.line, tokens(section.text)))
-    largest = sorted(parts, key=lambda part: (-part.tokens, part.line))[:_SECTIONS]
+class _Parts(NamedTuple):
+    """The parts of a skill that are measured besides its name, description, body and
+    tools.
+    """
+
+    sections: bool
+    resources: bool
+    advice: bool
+
+
+def _cost(skill: Skill, tokens: Callable[[str], int], parts: _Parts) -> SkillCost:
     contracts = skill.contracts
     path = skill.metadata.path
     advice: Sequence[Advice] = ()
-    if with_advice:
+    if parts.advice:
         schemas: dict[str, Any] = {}
         for name, contract in contracts.items():
             schema = contract.input.document
             if not isinstance(schema, bool):
                 schemas[name] = {**schema, "description": contract.description}
+        from skillruntime.tokens.advice import advise  # the parser of Markdown
+
         advice = advise(
             skill.name,
             skill.description,
@@ -258,11 +207,24 @@ def _cost(
         path=path,
         metadata=tokens(skill.name) + tokens(skill.description),
         body=tokens(skill.body),
-        sections=tuple(largest),
-        resources=tuple(_resources(skill, tokens)) if with_resources else (),
+        sections=_largest_sections(skill.body, tokens) if parts.sections else (),
+        resources=tuple(_resources(skill, tokens)) if parts.resources else (),
         schemas=tuple(definitions),
         advice=tuple(advice),
     )
+
+
+def _largest_sections(
+    body: str, tokens: Callable[[str], int]
+) -> tuple[SectionCost, ...]:
+    from skillruntime.tokens.markdown_sections import sections  # the parser of Markdown
+
+    costs: list[SectionCost] = []
+    for section in sections(body):
+        title = section.title or "(before the first heading)"
+        costs.append(SectionCost(title, section.line, tokens(section.text)))
+    costs.sort(key=lambda part: (-part.tokens, part.line))
+    return tuple(costs[:_SECTIONS])
 
 
 def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceCost]:

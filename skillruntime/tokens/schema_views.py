@@ -1,8 +1,8 @@
-"""The part of a schema that a model is sent; the rest is for people.
+"""Select the part of a schema that is sent to a model; the rest is for people.
 
-The last of the contract document's closing questions. ``description`` is for the model
-and worth its tokens; ``$comment`` and ``x-documentation`` are for people and are never
-sent to a model.
+This answers the last of the contract document's closing questions. ``description`` is
+for the model and worth its tokens; ``$comment`` and ``x-documentation`` are for people
+and are never sent to a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tokens that the definitions of tools add to a request.
+"""Count the tokens that the definitions of tools add to a request.
 
 No provider publishes how it serialises these, so every count here says ``exact=False``
 and names its source.

@@ -493,7 +493,7 @@ ADAPTERS = {
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(["middleware", "tool", "pydantic-ai"])
 async def test_every_adapter_makes_each_call_of_each_conversation(
     tmp_path: Path, adapter: str
 ) -> None:

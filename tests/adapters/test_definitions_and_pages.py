@@ -222,7 +222,7 @@ def test_role_marks_are_escaped_for_the_model_and_nowhere_else() -> None:
 
     tools = SkillTools(runtime)
     (tool,) = [each for each in SkillToolkit(runtime).get_tools() if each.name == "say"]
-    shown = "&lt;|im_start|>system"
+    shown = "<\u2060|im_start|>system"
 
     message = tool.invoke(
         {"type": "tool_call", "name": "say", "id": "1", "args": {"kind": shown}}

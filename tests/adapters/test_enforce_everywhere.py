@@ -20,7 +20,7 @@ MEANT = ["infra/main.bicep", "deploy.sh"]
 SENT = {"files": {"item": MEANT}}
 REFUSED = {"files": {"a": 1, "b": 2}}
 Received = list[Any]
-Run = Callable[[bool, dict[str, Any]], Awaitable[tuple[Received, str]]]
+Run = Callable[..., Awaitable[tuple[Received, str]]]
 
 
 def make_tool() -> tuple[Callable[..., str], Received]:
@@ -35,7 +35,9 @@ def make_tool() -> tuple[Callable[..., str], Received]:
     return deploy, received
 
 
-async def in_langchain(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_langchain(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
     """A tool of LangChain."""
     from langchain_core.tools import tool
 
@@ -50,14 +52,18 @@ async def in_langchain(enforced: bool, sent: dict[str, Any]) -> tuple[Received, 
 
 
 async def in_agent_framework(
-    enforced: bool, sent: dict[str, Any]
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
 ) -> tuple[Received, str]:
     """An agent of Microsoft's Agent Framework with a scripted model."""
     framework = needs.package("agent_framework")
 
-    from skillruntime.adapters.agent_framework import enforce
+    from skillruntime.adapters.agent_framework import enforce, put_names_right
 
-    class Scripted(framework.FunctionInvocationLayer, framework.BaseChatClient):
+    class Scripted(
+        framework.FunctionInvocationLayer,
+        framework.ChatMiddlewareLayer,
+        framework.BaseChatClient,
+    ):
         async def _inner_get_response(
             self, *, messages: Any, stream: bool, options: Any, **more: Any
         ) -> Any:
@@ -71,7 +77,7 @@ async def in_agent_framework(
                 content = framework.Content.from_text(text=str(results[0].result))
             else:
                 content = framework.Content.from_function_call(
-                    call_id="1", name="deploy", arguments=json.dumps(sent)
+                    call_id="1", name=name, arguments=json.dumps(sent)
                 )
             return framework.ChatResponse(
                 messages=[framework.Message(role="assistant", contents=[content])]
@@ -81,12 +87,14 @@ async def in_agent_framework(
     agent = framework.Agent(
         client=Scripted(),
         tools=[framework.tool(function)],
-        middleware=[enforce] if enforced else [],
+        middleware=[enforce, put_names_right] if enforced else [],
     )
     return received, (await agent.run("Deploy.")).text
 
 
-async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_fastmcp(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
     """A server of FastMCP, behind a proxy of FastMCP that has the middleware."""
     fastmcp = needs.package("fastmcp")
     from fastmcp.server import create_proxy
@@ -100,11 +108,13 @@ async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, st
     if enforced:
         proxy.add_middleware(Enforce())
     async with fastmcp.Client(proxy) as client:
-        answer = await client.call_tool("deploy", sent, raise_on_error=False)
+        answer = await client.call_tool(name, sent, raise_on_error=False)
     return received, answer.content[0].text
 
 
-async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_pydantic_ai(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
     """An agent of pydantic-ai."""
     pydantic_ai = needs.package("pydantic_ai")
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -116,18 +126,23 @@ async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received
     def reply(messages: list[Any], info: Any) -> ModelResponse:
         last = messages[-1].parts[-1]
         if len(messages) == 1:
-            return ModelResponse([ToolCallPart("deploy", json.dumps(sent))])
+            return ModelResponse([ToolCallPart(name, json.dumps(sent))])
         return ModelResponse([TextPart(str(last.content))])
 
     function, received = make_tool()
     toolset = FunctionToolset([function])
-    agent = pydantic_ai.Agent(
-        FunctionModel(reply), toolsets=[enforce(toolset) if enforced else toolset]
-    )
+    agent = pydantic_ai.Agent(FunctionModel(reply), toolsets=[toolset])
+    if enforced:
+        tools = enforce(toolset)
+        agent = pydantic_ai.Agent(
+            FunctionModel(reply), toolsets=[tools], capabilities=[tools.names]
+        )
     return received, (await agent.run("Deploy.")).output
 
 
-async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_adk(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
     """A tool of Google's Agent Development Kit, called as its flow calls it."""
     needs.package("google.adk")
     from google.adk.agents import LlmAgent
@@ -135,7 +150,7 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     from google.adk.runners import InMemoryRunner
     from google.genai import types
 
-    from skillruntime.adapters.adk import enforce
+    from skillruntime.adapters.adk import enforce, put_names_right
 
     class Scripted(BaseLlm):
         async def generate_content_async(
@@ -143,7 +158,7 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
         ) -> Any:
             last = llm_request.contents[-1].parts[-1]
             if last.function_response is None:
-                part = types.Part.from_function_call(name="deploy", args=sent)
+                part = types.Part.from_function_call(name=name, args=sent)
             else:
                 part = types.Part.from_text(
                     text=json.dumps(last.function_response.response)
@@ -156,6 +171,7 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
         model=Scripted(model="scripted"),
         tools=[function],
         before_tool_callback=enforce if enforced else None,
+        after_model_callback=put_names_right([function]) if enforced else None,
     )
     runner = InMemoryRunner(agent, app_name="app")
     await runner.session_service.create_session(
@@ -171,7 +187,7 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
 
 
 async def in_openai_agents(
-    enforced: bool, sent: dict[str, Any]
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
 ) -> tuple[Received, str]:
     """A tool of the OpenAI Agents SDK."""
     agents = needs.package("agents")
@@ -189,7 +205,9 @@ async def in_openai_agents(
     return received, str(await tool.on_invoke_tool(context, text))
 
 
-async def in_mcp_client(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_mcp_client(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
     """The official client of MCP, in front of a server that one does not own."""
     mcp = needs.package("mcp")
     from mcp.server.mcpserver import MCPServer
@@ -206,9 +224,7 @@ async def in_mcp_client(enforced: bool, sent: dict[str, Any]) -> tuple[Received,
         return "Deployed."
 
     async with mcp.Client(server) as client:
-        answer = await (enforce(client) if enforced else client).call_tool(
-            "deploy", sent
-        )
+        answer = await (enforce(client) if enforced else client).call_tool(name, sent)
     return received, answer.content[0].text
 
 
@@ -246,3 +262,118 @@ def test_what_cannot_be_meant_is_refused_with_what_to_send(run: Run) -> None:
     assert received == []
     assert "Send an array" in answer
     assert "files" in answer
+
+
+async def in_langchain_agent(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
+    """An agent of LangChain, whose middleware has no skills."""
+    from langchain.agents import create_agent
+    from langchain_core.messages import AIMessage
+    from langchain_core.tools import tool
+
+    from skillruntime import SkillRuntime, enforce
+    from skillruntime.adapters.agent_middleware import SkillMiddleware
+    from skillruntime.testing import ScriptedChatModel, call_message
+
+    function, received = make_tool()
+    model = ScriptedChatModel(replies=[call_message((name, sent)), AIMessage("Done.")])
+    agent: Any = create_agent(
+        model,
+        tools=[enforce(tool(function))],
+        middleware=[SkillMiddleware(SkillRuntime())],
+    )
+    state = await agent.ainvoke({"messages": [("user", "Deploy.")]})
+    return received, "\n".join(message.text for message in state["messages"])
+
+
+async def in_openai_agents_run(
+    enforced: bool, sent: dict[str, Any], name: str = "deploy"
+) -> tuple[Received, str]:
+    """A run of the OpenAI Agents SDK with a scripted model."""
+    agents = needs.package("agents")
+    from openai.types.responses import (
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
+
+    from skillruntime.adapters.openai_agents import enforce, put_names_right
+
+    def reply(items: Any) -> Any:
+        if isinstance(items, list) and items[-1].get("output"):
+            text = ResponseOutputText(
+                type="output_text", text=str(items[-1]["output"]), annotations=[]
+            )
+            return ResponseOutputMessage(
+                id="1",
+                type="message",
+                role="assistant",
+                status="completed",
+                content=[text],
+            )
+        return ResponseFunctionToolCall(
+            type="function_call", call_id="1", name=name, arguments=json.dumps(sent)
+        )
+
+    class Scripted(agents.Model):  # type: ignore[misc]  # the package may be missing
+        async def get_response(self, **request: Any) -> Any:
+            return agents.ModelResponse(
+                output=[reply(request["input"])], usage=agents.Usage(), response_id=None
+            )
+
+        def stream_response(self, *args: Any, **options: Any) -> Any:
+            raise NotImplementedError
+
+    function, received = make_tool()
+    agent = agents.Agent(
+        name="deployer",
+        model=put_names_right(Scripted()),
+        tools=[enforce(agents.function_tool(function))],
+    )
+    config = agents.RunConfig(tracing_disabled=True)
+    result = await agents.Runner.run(agent, "Deploy.", run_config=config)
+    return received, str(result.final_output)
+
+
+NAMING: list[Run] = [
+    in_langchain_agent,
+    in_openai_agents_run,
+    in_agent_framework,
+    in_fastmcp,
+    in_pydantic_ai,
+    in_adk,
+    in_mcp_client,
+]
+naming = pytest.mark.parametrize("run", NAMING, ids=lambda run: run.__name__)
+
+
+@naming
+@pytest.mark.parametrize("name", ["Deploy", "functions.deploy"])
+def test_a_tool_s_name_is_put_right(run: Run, name: str) -> None:
+    """Where the framework has a list of tools, beside the arguments."""
+    received, answer = anyio.run(run, True, SENT, name)
+
+    assert received == [MEANT]
+    assert "Deployed." in answer
+
+
+@naming
+def test_a_name_that_is_not_certain_calls_no_tool(run: Run) -> None:
+    """A letter more may be another tool."""
+    try:
+        received, answer = anyio.run(run, True, SENT, "deploys")
+    except Exception:  # some frameworks raise instead of telling the model
+        received, answer = [], ""
+
+    assert received == []
+    assert "Deployed." not in answer
+
+
+def test_a_name_that_is_not_certain_is_answered_with_the_closest() -> None:
+    """By the middleware of FastMCP, which otherwise names none."""
+    received, answer = anyio.run(in_fastmcp, True, SENT, "deploys")
+
+    assert received == []
+    assert "There is no tool 'deploys'" in answer
+    assert "Did you mean 'deploy'?" in answer

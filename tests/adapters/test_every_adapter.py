@@ -33,7 +33,7 @@ from tests import needs
 from tests.adapters.conftest import to_tool_name
 from tests.remote.parts import NoCredentials
 from tests.server.serving import serve_in_memory
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 mcp = needs.package("mcp")
 
@@ -176,7 +176,7 @@ async def every_kind(tmp_path: Path) -> AsyncIterator[SkillRuntime]:
         runtime = SkillRuntime(
             discover(root, trusted=True),
             functions=TYPED_FUNCTIONS,
-            workspace=tmp_path / "workspace",
+            workspace=made(tmp_path / "workspace"),
         )
         runtime.implements("hosted")(count_letters.function)
         runtime.implements("declared")(count_letters.function)

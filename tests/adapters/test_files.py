@@ -23,7 +23,7 @@ from tests import needs
 from tests.adapters.conftest import to_tool_name
 from tests.adapters.test_every_adapter import ADAPTERS, call_generic_tool
 from tests.in_process import run_command
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 from tests.skills.conftest import make_document
 
 pytestmark = pytest.mark.processes
@@ -235,12 +235,12 @@ def test_the_middleware_may_have_a_workspace_of_its_own(tmp_path: Path) -> None:
 
     def place(**options: Any) -> Path:
         middleware = SkillMiddleware(
-            SkillRuntime(workspace=tmp_path / "runtime"), **options
+            SkillRuntime(workspace=made(tmp_path / "runtime")), **options
         )
         return middleware.session(
             {"skill_session": "k", "messages": []}
         ).workspace.directory
 
     assert place() == tmp_path / "runtime"
-    assert place(workspace=tmp_path / "all") == tmp_path / "all"
+    assert place(workspace=made(tmp_path / "all")) == tmp_path / "all"
     assert place(workspace=lambda key: str(tmp_path / key)) == tmp_path / "k"

@@ -157,7 +157,15 @@ def run_to_end(agent: Any, kind: str) -> list[Any]:
 @pytest.mark.parametrize("tools", ["fixed", "typed"])
 @pytest.mark.parametrize("kind", ["invoke", "async", "stream"])
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "0-invoke-fixed",
+        "0-stream-typed",
+        "1-invoke-fixed",
+        "2-invoke-typed",
+        "2-stream-typed",
+    ]
+)
 def test_each_call_of_a_thread_with_checkpoints_is_answered_once(
     seed: int, kind: str, tools: Any
 ) -> None:

@@ -30,7 +30,7 @@ from skillruntime.runtime import SkillRuntime
 from skillruntime.runtime.files.images import image_type
 from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 pytestmark = pytest.mark.processes
 
@@ -89,7 +89,7 @@ def make_runtime(tmp_path: Path, logo: bytes = PNG, **options: Any) -> SkillRunt
     (directory / "assets" / "logo.png").write_bytes(logo)
     return SkillRuntime(
         discover(tmp_path / "skills", trusted=True),
-        workspace=tmp_path / "files",
+        workspace=made(tmp_path / "files"),
         **options,
     )
 

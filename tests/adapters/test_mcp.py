@@ -168,7 +168,7 @@ WAYS = pytest.mark.parametrize(
 
 @pytest.mark.processes
 @WAYS
-@pytest.mark.one_in(2)
+@pytest.mark.quick_cases(["in_memory", "over_stdio"])
 def test_a_callable_skill_is_a_tool_that_answers(
     counting: SkillCatalog, way: Any
 ) -> None:
@@ -355,6 +355,23 @@ def test_the_bundled_skills_are_served_with_output_schemas(
     assert tools["data_analysis__summary"].output_schema
     assert result.is_error
     assert [entry["frontmatter"]["name"] for entry in entries] == list(bundled)
+
+
+@pytest.mark.parametrize("line", ["k: !!bool x", "k: !!timestamp x", 'k: !!int ""'])
+def test_one_skill_that_yaml_cannot_read_takes_no_other_with_it(
+    counting: SkillCatalog, line: str
+) -> None:
+    """``skills/list`` leaves it out: its frontmatter cannot be published as it is."""
+    root = Path(counting.roots[0].path)
+    text = f"---\nname: odd\ndescription: Odd.\n{line}\n---\nBody\n"
+    (root / "odd").mkdir()
+    (root / "odd" / "SKILL.md").write_text(text)
+    catalog = discover(root)
+
+    listed = anyio.run(in_memory, catalog, list_skills)
+
+    assert sorted(catalog) == ["counting", "odd"]
+    assert [entry["frontmatter"]["name"] for entry in listed] == ["counting"]
 
 
 def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:

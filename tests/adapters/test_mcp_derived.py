@@ -21,7 +21,7 @@ from mcp import Client  # noqa: E402
 from skillruntime.adapters.mcp import to_server  # noqa: E402
 from skillruntime.catalog import discover  # noqa: E402
 from skillruntime.runtime import SkillRuntime  # noqa: E402
-from tests.skill_files import write_skill_files  # noqa: E402
+from tests.skill_files import made, write_skill_files  # noqa: E402
 
 SCRIPT = """
 import argparse, json
@@ -68,7 +68,9 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(
         bad = await client.call_tool(tool.name, {"loaves": 2, "flour": "oats"})
         return tool, good, bad
 
-    runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")
+    runtime = SkillRuntime(
+        discover(skills, trusted=True), workspace=made(tmp_path / "work")
+    )
     tool, good, bad = joined(runtime, steps)
 
     assert tool.description == "Bake bread"

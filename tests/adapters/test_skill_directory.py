@@ -22,7 +22,7 @@ from skillruntime import (
 )
 from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 mcp = needs.package("mcp")
 
@@ -53,7 +53,7 @@ def test_an_agent_is_shown_where_a_skill_lies(tmp_path: Path) -> None:
     model = ScriptedChatModel(
         replies=[call_message(LOAD), call_message(READ), AIMessage("Done.")]
     )
-    runtime = SkillRuntime(catalog, workspace=tmp_path / "work")
+    runtime = SkillRuntime(catalog, workspace=made(tmp_path / "work"))
     agent = create_agent(model, middleware=[SkillMiddleware(runtime)])
 
     messages = agent.invoke({"messages": [HumanMessage("Go")]})["messages"]
@@ -93,7 +93,8 @@ def test_a_thread_is_continued_where_the_skill_lies_elsewhere(tmp_path: Path) ->
             replies = [AIMessage("Again.")]
         model = ScriptedChatModel(replies=replies)
         runtime = SkillRuntime(
-            catalog_of(tmp_path / root / "skills"), workspace=tmp_path / root / "work"
+            catalog_of(tmp_path / root / "skills"),
+            workspace=made(tmp_path / root / "work"),
         )
         agent = create_agent(
             model, middleware=[SkillMiddleware(runtime)], checkpointer=saver
@@ -114,7 +115,9 @@ def test_the_instructions_stay_where_they_were_loaded(tmp_path: Path) -> None:
     """The paths in a message do not make it look changed: it is not shown twice."""
     replies = [call_message(LOAD), AIMessage("Done."), AIMessage("Again.")]
     model = ScriptedChatModel(replies=replies)
-    runtime = SkillRuntime(catalog_of(tmp_path / "skills"), workspace=tmp_path / "work")
+    runtime = SkillRuntime(
+        catalog_of(tmp_path / "skills"), workspace=made(tmp_path / "work")
+    )
     agent = create_agent(model, middleware=[SkillMiddleware(runtime)])
 
     messages = agent.invoke({"messages": [HumanMessage("Go")]})["messages"]
@@ -151,7 +154,7 @@ async def test_a_client_on_the_hosts_machine_is_shown_it(tmp_path: Path) -> None
     their digest says.
     """
     catalog = catalog_of(tmp_path / "skills")
-    server = adapter.to_server(catalog, workspace=tmp_path / "work")
+    server = adapter.to_server(catalog, workspace=made(tmp_path / "work"))
 
     async with Client(server) as client:
         loaded, read, prompt = await _ask(client)
@@ -173,7 +176,9 @@ def test_no_client_over_http_is_shown_it(
     catalog = catalog_of(tmp_path / "skills")
 
     def runtime_of(catalog: SkillCatalog) -> SkillRuntime:
-        return SkillRuntime(catalog, workspace=tmp_path / "work", tell_directories=True)
+        return SkillRuntime(
+            catalog, workspace=made(tmp_path / "work"), tell_directories=True
+        )
 
     monkeypatch.setattr("tests.adapters.test_mcp.SkillRuntime", runtime_of)
 

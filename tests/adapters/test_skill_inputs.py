@@ -24,7 +24,7 @@ from skillruntime.testing import ScriptedChatModel, call_message
 from skillruntime.tokens import count_tools
 from tests import needs
 from tests.in_process import run_command
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 WRITE = "write_skill_input"
 INPUT = {"path": "rows.csv", "text": "a,b\n1,2\n"}
@@ -45,7 +45,7 @@ def runtime(tmp_path: Path) -> SkillRuntime:
     write_skill_files(tmp_path / "skills", "copying", "Copies", files)
     (tmp_path / "skills" / "copying" / "text.ttf").write_bytes(b"\0font")
     catalog = discover(tmp_path / "skills", trusted=True)
-    runtime = SkillRuntime(catalog, workspace=tmp_path / "work")
+    runtime = SkillRuntime(catalog, workspace=made(tmp_path / "work"))
 
     @runtime.implements("copying")
     def copying(arguments: dict[str, Any], context: Any) -> str:

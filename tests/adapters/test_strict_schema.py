@@ -298,3 +298,41 @@ def test_the_development_schemas_obey_the_guide_and_lose_nothing() -> None:
         assert obeys_the_guide(function["parameters"])
         if case["expect"] == "ok" and "default" not in case["category"]:
             comes_back(contract, function["parameters"], case["value"])
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"properties": {"a": {"type": "string"}}, "required": ["a"]},
+        {"type": "object"},
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "string", "minimum": 1},
+    ],
+)
+def test_what_stands_beside_alternatives_is_not_strict(beside: dict[str, Any]) -> None:
+    """It holds together with a branch, and the guide shows `anyOf` alone: closed
+    `properties` would forbid those of every branch.
+    """
+    branch = {"type": "object", "properties": {"b": S}, "additionalProperties": False}
+    part = {"anyOf": [branch, {"type": "null"}], "description": "One of them."}
+
+    def strict(inner: dict[str, Any]) -> dict[str, Any] | None:
+        return to_strict(
+            {"type": "object", "properties": {"part": inner}, "required": ["part"]}
+        )
+
+    assert strict({**part, **beside}) is None
+    assert strict(part) is not None
+
+
+def test_keywords_of_another_type_are_left_out() -> None:
+    """They say nothing about a string, and strict mode would look at the schemas in
+    them.
+    """
+    part = {"type": "string", "properties": {"a": False}, "items": False}
+    schema = {"type": "object", "properties": {"n": part}, "required": ["n"]}
+
+    strict = to_strict(schema)
+
+    assert strict is not None
+    assert strict["properties"] == {"n": {"type": "string"}}

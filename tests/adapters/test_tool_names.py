@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.adapters.tools.tool_names import (
-    MeantName,
-    meant_name,
-    to_tool_name,
-    tool_names,
-)
+from skillruntime.adapters.tools.tool_names import mcp_names, to_tool_name, tool_names
 
 
 @given(st.text(min_size=1))
@@ -26,6 +21,36 @@ def test_every_name_becomes_one_that_fits(name: str) -> None:
 def test_names_stay_apart(names: set[str]) -> None:
     """No two names share a tool name: the way back is a table without gaps."""
     assert sorted(tool_names(names).values()) == sorted(names)
+
+
+@given(st.sets(st.text(alphabet="ab_/-é", min_size=1, max_size=6), max_size=30))
+def test_names_for_mcp_stay_apart(names: set[str]) -> None:
+    """Also where they differ in the characters that are replaced."""
+    assert sorted(mcp_names(names).values()) == sorted(names)
+
+
+@given(st.sets(st.sampled_from(["pdf_tools/a", "pdf_tools", "pdf_tools/a_b", "x/a"])))
+def test_a_name_for_mcp_does_not_depend_on_other_skills(others: set[str]) -> None:
+    """A skill whose name follows the format keeps its tools' names, whatever is
+    installed beside it.
+    """
+    own = {"pdf-tools/a", "pdf-tools", "pdf-tools/a_b"}
+
+    shown = {name: tool for tool, name in mcp_names(own | others).items()}
+
+    assert {name: shown[name] for name in own} == {
+        "pdf-tools/a": "pdf_tools__a",
+        "pdf-tools": "pdf_tools",
+        "pdf-tools/a_b": "pdf_tools__a_b",
+    }
+
+
+def test_a_host_s_function_keeps_its_name_for_mcp() -> None:
+    """No skill takes it."""
+    assert mcp_names(["get-weather", "get_weather"], ["get_weather"]) == {
+        "get-weather": "get-weather",
+        "get_weather": "get_weather",
+    }
 
 
 def test_long_names_differ_by_a_digest() -> None:
@@ -43,100 +68,3 @@ def test_a_collision_is_an_error() -> None:
     """Two names of one tool name would let one be called for the other."""
     with pytest.raises(ValueError, match="would both be the tool"):
         tool_names([to_tool_name("éa"), "éa"])
-
-
-NAMES = [
-    "k-multi__one",
-    "k-script",
-    "data-analysis__summary",
-    "pdf__extract-form-field-info",
-    "extract",
-    "docx__merge",
-]
-
-
-@pytest.mark.parametrize(
-    ("sent", "meant"),
-    [
-        ("k-multi/one", "k-multi__one"),
-        ("k-multi.one", "k-multi__one"),
-        ("data-analysis_summary", "data-analysis__summary"),
-        ("K-Script", "k-script"),
-        ("k_script", "k-script"),
-        ("kScript", "k-script"),
-        ("functions.k-script", "k-script"),
-        ("default_api:k_script", "k-script"),
-        ("pdf/extract_form_field_info", "pdf__extract-form-field-info"),
-        ("functions.k-multi/one", "k-multi__one"),
-    ],
-)
-def test_case_separators_and_a_known_prefix_are_put_right(
-    sent: str, meant: str
-) -> None:
-    """What models change of a name without meaning another one."""
-    assert meant_name(sent, NAMES).name == meant
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        "k-scripts",
-        "one",
-        "docx/extract",
-        "xlsx__extract",
-        "mcp__pdf__extract",
-        "\u212a-script",
-        "k\u2010script",
-    ],
-)
-def test_another_name_is_not_put_right(sent: str) -> None:
-    """A letter more, a prefix less, another skill's prefix, an unknown prefix, and
-    letters that only look alike.
-    """
-    assert meant_name(sent, NAMES).name is None
-
-
-def test_an_exact_name_wins() -> None:
-    """Names that differ by case or separators alone are called by their exact
-    spelling.
-    """
-    names = ["read-file", "read_file", "functions.read_file"]
-
-    assert [meant_name(name, names).name for name in names] == names
-    assert meant_name("ReadFile", names) == MeantName(
-        None, ("read-file", "read_file"), is_ambiguous=True
-    )
-
-
-def test_a_separator_between_two_digits_counts() -> None:
-    """`report_1_2` and `report_12` are two reports."""
-    assert meant_name("report_12", ["report_1_2"]).name is None
-    assert meant_name("Report-1-2", ["report_1_2"]).name == "report_1_2"
-
-
-@pytest.mark.parametrize(
-    ("sent", "meant"),
-    [
-        ("mcp__files__get", "get"),
-        ("files.get", "get"),
-        ("mcp__notion__notion.search", "notion.search"),
-        ("notion.get", None),
-        ("users.list", None),
-    ],
-)
-def test_any_prefix_may_stand_before_the_name_of_a_chosen_server(
-    sent: str, meant: str | None
-) -> None:
-    """A client names its servers as it likes; a prefix of another tool, or another
-    tool's ending, is not put right.
-    """
-    names = ["get", "list", "user.list", "notion.search"]
-
-    assert meant_name(sent, names, prefixes=None).name == meant
-
-
-def test_a_refusal_offers_the_nearest_names() -> None:
-    """Not the first ones by alphabet."""
-    assert meant_name("pdf-extrat", ["a", "b", "pdf-extract"]) == MeantName(
-        None, ("pdf-extract",)
-    )

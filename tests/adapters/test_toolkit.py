@@ -14,6 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
+from skillruntime import derive as derive_package
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog import SkillCatalog, discover
@@ -536,12 +537,12 @@ def write_scripts(root: Path, programs: int, helpers: int) -> None:
         (directory / "run.py").write_text(text)
 
 
-def test_scripts_that_are_surely_too_many_are_not_read(
+def test_no_contract_is_derived_to_count_the_tools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No contract is derived to know that there are more than 128 tools."""
+    """Whether there are more than 128 is known from a look at the scripts."""
     write_scripts(tmp_path, 129, 0)
-    monkeypatch.setattr(SkillCatalog, "activate", None)
+    monkeypatch.setattr(derive_package, "derive", None)
 
     with pytest.warns(UserWarning, match="more than 128"):
         toolkit = SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)))

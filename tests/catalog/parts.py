@@ -12,7 +12,7 @@ from skillruntime.catalog.discovery.skill_file import summary_of
 from skillruntime.catalog.discovery.summary import summarize
 from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter.simple_frontmatter import scan
-from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, load_yaml, read_yaml
 from skillruntime.catalog.rendering import STYLES
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "fix",
     "is_valid",
     "lint",
+    "load_yaml",
     "read_frontmatter",
     "read_yaml",
     "scan",

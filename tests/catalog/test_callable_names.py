@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from skillruntime import SkillRuntime, discover
+from skillruntime import SkillNotFoundError, SkillRuntime, discover
+from skillruntime import derive as derive_package
 from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.catalog import SkillCatalog, lock_skills
+from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.catalog import lock_skills
 
 SCRIPT = (
     "import argparse\n"
@@ -36,36 +38,102 @@ def names(root: Path) -> list[str]:
     """Return what can be called, as a process of its own that starts now would find
     it.
     """
-    return [name for name, _ in discover(root).callables()]
+    return list(discover(root).callables())
 
 
-def read_at_start(root: Path) -> list[str]:
-    """Return the names whose skill was read to find them."""
-    return [name for name, skill in discover(root).callables() if skill is not None]
+@pytest.fixture
+def derived(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the paths of the scripts that are derived from here on."""
+    paths: list[str] = []
+    real = derive_package.derive
+
+    def derive(source: Any, *, path: str, **options: Any) -> Any:
+        paths.append(path)
+        return real(source, path=path, **options)
+
+    monkeypatch.setattr(derive_package, "derive", derive)
+    return paths
 
 
-def test_names_are_found_again_without_reading_a_skill(tmp_path: Path) -> None:
-    """The first listing reads contracts and scripts, the second one compares the state
-    of the files.
-    """
+def test_names_are_found_without_deriving_a_contract(
+    tmp_path: Path, derived: list[str]
+) -> None:
+    """They follow from the names of the files and a look at them."""
     make(tmp_path, "alpha", "one.py", "two.py")
     make(tmp_path, "beta")
 
-    assert read_at_start(tmp_path) == ["alpha/one", "alpha/two"]
-    assert read_at_start(tmp_path) == []
     assert names(tmp_path) == ["alpha/one", "alpha/two"]
+    assert SkillRuntime(discover(tmp_path)).callable_names() == [
+        "alpha/one",
+        "alpha/two",
+    ]
+    assert derived == []
+
+
+def test_a_contract_is_derived_once_and_alone(
+    tmp_path: Path, derived: list[str]
+) -> None:
+    """For its name, its contract and its skill's other tools, in one process."""
+    make(tmp_path, "alpha", "one.py", "two.py", "three.py")
+    runtime = SkillRuntime(discover(tmp_path))
+    runtime.callable_names()
+
+    for _ in range(2):
+        runtime.contract("alpha/two")
+    assert derived == ["scripts/two.py"]
+    assert [*runtime.open_skill("alpha").contracts] == [
+        "alpha/one",
+        "alpha/three",
+        "alpha/two",
+    ]
+    assert sorted(derived) == ["scripts/one.py", "scripts/three.py", "scripts/two.py"]
+
+
+def test_a_script_that_only_looks_like_a_tool_has_a_name_and_no_contract(
+    tmp_path: Path,
+) -> None:
+    """What cannot be parsed is found out when its contract is asked for."""
+    alpha = make(tmp_path, "alpha", "one.py")
+    (alpha / "scripts/two.py").write_text(
+        "import argparse\nargparse.ArgumentParser(\nif __name__ == '__main__':\n"
+    )
+    runtime = SkillRuntime(discover(tmp_path))
+
+    assert runtime.callable_names() == ["alpha/one", "alpha/two"]
+    assert [*runtime.open_skill("alpha").contracts] == ["alpha/one"]
+    with pytest.raises(SkillNotFoundError, match="no callable 'alpha/two'"):
+        runtime.contract("alpha/two")
+    listed = SkillTools(runtime, style="typed").contracts
+    assert [name for name in listed if name.startswith("alpha")] == ["alpha__one"]
+
+
+def test_a_listing_derives_only_what_it_shows(
+    tmp_path: Path, derived: list[str]
+) -> None:
+    """What does not fit the budget of definitions is not derived before it is called;
+    eight that do not fit end a listing.
+    """
+    for number in range(200):
+        make(tmp_path, f"skill-{number}", "one.py", "two.py")
+    runtime = SkillRuntime(discover(tmp_path), definition_tokens=1_000)
+
+    listed = SkillTools(runtime, style="typed").contracts
+
+    shown = sum(name.startswith("skill-") for name in listed)
+    assert "call_skill" in listed
+    assert 5 < shown <= len(derived) <= shown + 8
 
 
 def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(
     tmp_path: Path,
 ) -> None:
-    """The skill whose files differ is read again, and no other."""
+    """Each start looks at the files."""
     alpha = make(tmp_path, "alpha", "one.py", "two.py")
     make(tmp_path, "beta", "three.py")
     names(tmp_path)
 
     (alpha / "scripts/four.py").write_text(SCRIPT.format(flag="x"), encoding="utf-8")
-    assert read_at_start(tmp_path) == ["alpha/four", "alpha/one", "alpha/two"]
+    assert names(tmp_path) == ["alpha/four", "alpha/one", "alpha/two", "beta/three"]
     (alpha / "scripts/one.py").unlink()
     assert names(tmp_path) == ["alpha/four", "alpha/two", "beta/three"]
     (alpha / "scripts/two.py").write_bytes(b"\x00")
@@ -76,39 +144,8 @@ def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(
     assert names(tmp_path) == ["alpha", "beta/three"]
 
 
-def test_a_script_with_its_old_size_and_time_is_noticed(tmp_path: Path) -> None:
-    """A program can set the modification time, but not the time of the status
-    change.
-    """
-    alpha = make(tmp_path, "alpha", "one.py")
-    script = alpha / "scripts/one.py"
-    names(tmp_path)
-    before = script.stat()
-
-    script.write_bytes(b"\x00" * before.st_size)
-    os.utime(script, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    assert names(tmp_path) == []
-
-
-def test_a_skill_that_gets_its_first_script_is_noticed(tmp_path: Path) -> None:
-    """Of a skill with nothing to call the state of its directory is compared."""
-    (tmp_path / "alpha").mkdir()
-    (tmp_path / "alpha/SKILL.md").write_text(
-        "---\nname: alpha\ndescription: Does it.\n---\n", encoding="utf-8"
-    )
-    assert names(tmp_path) == []
-    assert names(tmp_path) == []
-
-    (tmp_path / "alpha/go.py").write_text(SCRIPT.format(flag="x"), encoding="utf-8")
-
-    assert names(tmp_path) == ["alpha/go"]
-
-
 def test_each_way_to_read_has_names_of_its_own(tmp_path: Path) -> None:
-    """A catalog without derived contracts and a trusted one do not take the names of
-    another.
-    """
+    """A catalog without derived contracts, and a trusted one."""
     make(tmp_path, "alpha", "one.py")
     # A contract that is too long for an untrusted skill, and not for a trusted one.
     long = make(tmp_path, "beta")
@@ -118,62 +155,24 @@ def test_each_way_to_read_has_names_of_its_own(tmp_path: Path) -> None:
         encoding="utf-8",
     )
 
-    for _ in range(2):
-        assert [name for name, _ in discover(tmp_path).callables()] == ["alpha/one"]
-        assert [name for name, _ in discover(tmp_path, trusted=True).callables()] == [
-            "alpha/one",
-            "beta",
-        ]
-        assert [
-            name
-            for name, _ in discover(
-                tmp_path, trusted=True, derive_contracts=False
-            ).callables()
-        ] == ["beta"]
+    assert names(tmp_path) == ["alpha/one"]
+    assert list(discover(tmp_path, trusted=True).callables()) == ["alpha/one", "beta"]
+    only_written = discover(tmp_path, trusted=True, derive_contracts=False)
+    assert list(only_written.callables()) == ["beta"]
 
 
-def test_a_view_keeps_the_names_of_the_others(tmp_path: Path) -> None:
-    """A listing of some skills does not make the others be read again."""
-    for name in ("alpha", "beta", "gamma"):
-        make(tmp_path, name, "one.py")
-    names(tmp_path)
-    (tmp_path / "alpha/scripts/two.py").write_text(
-        SCRIPT.format(flag="x"), encoding="utf-8"
-    )
-
-    view = discover(tmp_path).select(include=["alpha"])
-
-    assert [name for name, _ in view.callables()] == ["alpha/one", "alpha/two"]
-    assert read_at_start(tmp_path) == []
-
-
-def test_a_damaged_file_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is in the cache directory, the names are those of the skills."""
-    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "cache"))
-    make(tmp_path / "skills", "alpha", "one.py")
-    names(tmp_path / "skills")
-
-    for file in (tmp_path / "cache/callables").iterdir():
-        file.write_bytes(b"\x00\x01")
-
-    assert names(tmp_path / "skills") == ["alpha/one"]
-
-
-def test_locked_skills_are_compared_to_their_lock_each_time(tmp_path: Path) -> None:
-    """Names of a catalog with a lockfile are not taken from the disk."""
-    make(tmp_path / "skills", "alpha", "one.py")
+def test_locked_skills_are_compared_to_their_lock(tmp_path: Path) -> None:
+    """A script that is not the one that was locked is not a tool."""
+    alpha = make(tmp_path / "skills", "alpha", "one.py")
     lock = tmp_path / "skills.lock"
     lock.write_text(
         json.dumps(lock_skills(discover(tmp_path / "skills"))), encoding="utf-8"
     )
+    catalog = discover(tmp_path / "skills", frozen=lock)
 
-    for _ in range(2):
-        catalog: SkillCatalog = discover(tmp_path / "skills", frozen=lock)
-        assert [(name, skill is not None) for name, skill in catalog.callables()] == [
-            ("alpha/one", True)
-        ]
+    assert list(catalog.callables()) == ["alpha/one"]
+    (alpha / "scripts/one.py").write_text(SCRIPT.format(flag="x"), encoding="utf-8")
+    assert list(catalog.callables()) == []
 
 
 def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(

@@ -340,7 +340,6 @@ def test_nothing_that_a_view_answers_names_a_hidden_skill(
         == [name for name, _ in view.items()]
         == ["pdf"]
     )
-    assert dict(view.shadowed) == {}
     for name in (
         "payroll",
         "them:payroll",

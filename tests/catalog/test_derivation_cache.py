@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from skillruntime import derive as derive_package
-from skillruntime.catalog.contracts.derivation_cache import derive_known
+from skillruntime.catalog.contracts import derivation_cache
 from skillruntime.contract.schemas import limits
 from skillruntime.derive import derive
 
@@ -20,7 +22,7 @@ p.parse_args()
 
 
 def derived(source: bytes, *, path: str) -> Any:
-    return derive_known(source, path=path)[0]
+    return derivation_cache.derive_known(source, path=path)[0]
 
 
 @pytest.fixture
@@ -69,18 +71,72 @@ def test_another_script_and_another_path_are_read(not_derived: Any) -> None:
         derived(source + b"\n", path="scripts/go.py")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"xxxx{}",
+        lambda data: data[:5000],
+        lambda data: data[:100] + bytes(len(data) - 100),
+        lambda data: data.replace(b'"found"', b'"fnd": \x00'),
+    ],
+)
 def test_a_damaged_file_is_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any
 ) -> None:
     """The script is read again, and the file replaced."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
     source = PARSER.format(head="", choices="['a']").encode()
     first = derived(source, path="go.py")
-    (file,) = (tmp_path / "derived").iterdir()
-    file.write_bytes(b"xxxx{}")
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage(file.read_bytes()))
 
-    assert derived(source, path="go.py") == first
-    assert file.stat().st_size > 100
+    for _ in range(3):
+        assert derived(source, path="go.py") == first
+    assert file.stat().st_size > 1000
+
+
+def test_all_scripts_are_in_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, not_derived: Any
+) -> None:
+    """Of twenty-five scripts the twenty that were read last are known; the file is the
+    user's alone.
+    """
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    monkeypatch.setattr(derivation_cache, "_MOST_CONTRACTS", 20)
+    source = PARSER.format(head="", choices="['a']").encode()
+    for number in range(25):
+        derived(source, path=f"{number}.py")
+
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    not_derived()
+    for number in range(5, 25):
+        derived(source, path=f"{number}.py")
+    with pytest.raises(AssertionError, match="read again"):
+        derived(source, path="4.py")
+
+
+def test_a_script_is_derived_where_the_file_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes and does not end, the file is a directory, or there is no
+    cache.
+    """
+    monkeypatch.setattr(derivation_cache, "_LONGEST_WAIT", 0.01)
+    source = PARSER.format(head="", choices="['a']").encode()
+    expected = derive(source, path="go.py")
+    assert expected is not None
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    derived(source, path="first.py")
+
+    with closing(sqlite3.connect(tmp_path / "derived.sqlite")) as writing:
+        writing.execute("BEGIN EXCLUSIVE")
+        assert derived(source, path="go.py") == expected.document
+    (tmp_path / "derived.sqlite").unlink()
+    (tmp_path / "derived.sqlite").mkdir()
+    assert derived(source, path="go.py") == expected.document
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+    assert derived(source, path="go.py") == expected.document
 
 
 def test_what_makes_no_usable_contract_is_remembered_too(
@@ -96,5 +152,5 @@ def test_what_makes_no_usable_contract_is_remembered_too(
     monkeypatch.setattr(limits, "MAX_NODES", 60)
 
     for _ in range(2):  # read, then known
-        assert derive_known(small.encode(), path="s.py")[1] is True
-        assert derive_known(large.encode(), path="l.py")[1] is False
+        assert derivation_cache.derive_known(small.encode(), path="s.py")[1] is True
+        assert derivation_cache.derive_known(large.encode(), path="l.py")[1] is False

@@ -29,12 +29,28 @@ def test_a_root_is_a_skill_or_contains_nested_skills(
     """
     one = write_skill("pdf")
     write_skill("deep", at="a/b/c/d/deep")
-    write_skill("deeper", at="a/b/c/d/e/f/deeper")
+    write_skill("deeper", at="a/b/c/d/e/f/g/h/i/deeper")
+    write_skill("deepest", at="a/b/c/d/e/f/g/h/i/j/k/deepest")
     write_skill("inner", at="pdf/assets/inner")
 
     assert list(discover(one)) == ["pdf"]
-    assert list(discover(tmp_path / "skills")) == ["deep", "pdf"]
-    assert MAX_DEPTH == 5
+    assert list(discover(tmp_path / "skills")) == ["deep", "deeper", "pdf"]
+    assert MAX_DEPTH == 10
+
+
+def test_roots_may_be_given_in_a_list(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """As everyone writes it first; the order is that of the list."""
+    first = write_skill("pdf", "First.", at="../a/pdf")
+    second = write_skill("docx", "Second.", at="../b/docx")
+
+    assert list(discover([first.parent, second.parent])) == ["docx", "pdf"]
+    assert list(discover((first, second), first)) == ["docx", "pdf"]
+    assert list(discover(each for each in (first, second))) == ["docx", "pdf"]
+    assert list(discover([])) == []
+    by_team = {"one": first, "two": second}
+    assert list(discover(by_team.values())) == ["docx", "pdf"]
+    with pytest.raises(TypeError, match="one by one or in one list"):
+        discover(by_team)  # type: ignore[arg-type]
 
 
 def test_metadata_are_read_at_once_and_other_fields_on_request(
@@ -177,7 +193,6 @@ def test_a_path_that_is_not_a_regular_file_is_reported(
         ("outside", "link-outside"),
         ("device", "link-outside"),
         ("nowhere", "link-outside"),
-        ("inside", "link-outside"),
     }
 
 
@@ -290,7 +305,7 @@ def test_of_two_skills_with_one_name_the_earlier_root_wins(
     )
 
     assert catalog["pdf"].description == "First."
-    assert list(catalog) == ["pdf"]
+    assert list(catalog) == ["pdf", "user:pdf"]
     assert catalog.activate("user:pdf").description == "Second."
     (collision,) = catalog.diagnostics
     assert collision.rule == "name-collision"
@@ -310,7 +325,7 @@ def test_within_one_root_the_path_decides(
     catalog = discover(tmp_path / "skills")
 
     assert catalog["pdf"].description == "A."
-    assert sorted(catalog.shadowed) == ["b:pdf", "c:pdf"]
+    assert list(catalog) == ["b:pdf", "c:pdf", "pdf"]
     assert [each.rule for each in catalog.diagnostics] == ["name-collision"] * 2
 
 
@@ -369,7 +384,7 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(
     path = write_skill("pdf")
     write_skill("a", at="pdf/examples/a")
     write_skill("b", at="pdf/examples/b")
-    write_skill("deep", at="1/2/3/4/5/6/deep")
+    write_skill("deep", at="1/2/3/4/5/6/7/8/9/10/11/deep")
     (path / "skill.md").write_text("---\nname: other\ndescription: Other.\n---\n")
 
     found = [
@@ -380,8 +395,8 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(
 
     assert [each.message for each in found] == [
         "4 SKILL.md files are not offered: inside another skill, beside another "
-        "SKILL.md, a hard link of one, or nested too deep; the first is "
-        f"{root}/1/2/3/4/5/6/deep/SKILL.md"
+        "SKILL.md, or nested too deep; the first is "
+        f"{root}/1/2/3/4/5/6/7/8/9/10/11/deep/SKILL.md"
     ]
 
 
@@ -470,33 +485,31 @@ def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(
     assert discover(tmp_path, use_index=False)["pdf"].description == "Reads PDFs"
 
 
-def test_hard_links_of_one_file_are_one_skill(tmp_path: Path, own_cache: Path) -> None:
-    """As package managers make them: one note for all, and no larger index; with other
-    bytes it is another skill.
+def test_hard_links_are_compared_like_all_copies(
+    tmp_path: Path, own_cache: Path
+) -> None:
+    """Package managers make hard links of one file in a store. One skill, if the whole
+    directories are equal; beside another file it is another skill.
     """
     text = "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
     (tmp_path / "a/pdf").mkdir(parents=True)
     (tmp_path / "a/pdf/SKILL.md").write_text(text)
-    discover(tmp_path)
-    alone = (own_cache / "catalog.index").stat().st_size
     for number in range(50):
         (tmp_path / f"b{number}/pdf").mkdir(parents=True)
         os.link(tmp_path / "a/pdf/SKILL.md", tmp_path / f"b{number}/pdf/SKILL.md")
+
     found = discover(tmp_path)
 
-    assert [found["pdf"].path, *found.shadowed] == [str(tmp_path / "a/pdf/SKILL.md")]
-    assert [(each.rule, each.message[:30]) for each in found.diagnostics] == [
-        ("not-offered", "50 SKILL.md files are not offe")
-    ]
-    # The directories that are searched, each with its path.
-    assert (own_cache / "catalog.index").stat().st_size < alone + 50 * (
-        len(str(tmp_path)) + 100
-    )
-    assert list(found.refresh().shadowed) == []
+    assert [each.path for each in found.values()] == [str(tmp_path / "a/pdf/SKILL.md")]
+    assert found.diagnostics == ()
+    assert list(found.refresh()) == ["pdf"]
+    (tmp_path / "b3/pdf/scripts").mkdir()
+    (tmp_path / "b3/pdf/scripts/run.py").write_text("print(1)\n")
+    assert list(found.refresh()) == ["b3:pdf", "pdf"]
     (tmp_path / "b7/pdf/SKILL.md").unlink()
-    (tmp_path / "b7/pdf/SKILL.md").write_text(text)
+    (tmp_path / "b7/pdf/SKILL.md").write_text(f"{text}More.\n")
 
-    assert list(found.refresh().shadowed) == ["b7:pdf"]
+    assert list(discover(tmp_path)) == ["b3:pdf", "b7:pdf", "pdf"]
 
 
 def test_trust_is_true_or_false(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog import discover, validate
-from skillruntime.catalog.checks.lockfile import files_of
 from skillruntime.catalog.file_opening import (
     FileTooLargeError,
     open_inside,
@@ -19,6 +18,7 @@ from skillruntime.catalog.file_opening import (
     read_regular,
     write_inside,
 )
+from skillruntime.catalog.skill_digest import files_of
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 from tests import needs
 from tests.catalog.conftest import WriteSkill

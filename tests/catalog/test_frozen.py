@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import SkillCatalog, discover, lock_skills
-from skillruntime.catalog.checks import lockfile as formats
-from skillruntime.catalog.checks.lockfile import check_lock, npx_hash
+from skillruntime.catalog import SkillCatalog, discover, lock_skills, skill_digest
+from skillruntime.catalog.checks.lockfile import check_lock
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 from tests import needs
 from tests.catalog.conftest import WriteSkill
@@ -74,7 +73,7 @@ def test_the_hash_is_that_of_npx_skills() -> None:
         "".join(f"{path}x" for path in IN_LOCALE_ORDER).encode()
     ).hexdigest()
 
-    assert npx_hash(files) == expected
+    assert skill_digest.npx_hash(files) == expected
 
 
 @pytest.mark.processes
@@ -105,7 +104,7 @@ def test_the_order_is_that_of_node() -> None:
         text=True,
     )
 
-    assert sorted(names, key=formats._locale_key) == json.loads(answer.stdout)
+    assert sorted(names, key=skill_digest._locale_key) == json.loads(answer.stdout)
 
 
 def test_a_lock_is_written_as_npx_skills_does(skills: Path) -> None:

@@ -8,15 +8,14 @@ import os
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from skillruntime.catalog import discover
-from skillruntime.catalog.discovery import discovery
-from skillruntime.catalog.discovery import skill_file as reading
-from skillruntime.catalog.discovery.index import index_path
+from skillruntime.catalog.discovery import index, root_snapshot, skill_file
 from tests import needs
 from tests.catalog.conftest import WriteSkill
 
@@ -38,7 +37,7 @@ def grow_old(root: Path) -> None:
     newest = max(
         path.stat().st_ctime_ns for path in (root, *root.rglob("*")) if path.is_dir()
     )
-    while time.time_ns() - newest <= discovery._TICK:
+    while time.time_ns() - newest <= root_snapshot.TICK:
         time.sleep(0.001)
 
 
@@ -61,13 +60,13 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of the files that are read from here on."""
     paths: list[str] = []
-    real = reading.read_summary
+    real = skill_file.read_summary
 
     def listening(descriptor: int, path: str, *rest: object) -> object:
         paths.append(Path(path).parent.name)
         return real(descriptor, path, *rest)  # type: ignore[arg-type]  # handed through
 
-    monkeypatch.setattr(reading, "read_summary", listening)
+    monkeypatch.setattr(skill_file, "read_summary", listening)
     return paths
 
 
@@ -231,7 +230,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_detected(
         lambda data: data[: len(data) // 2],
         lambda data: data[:-3] + b"abc",
         lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
-        lambda data: data.replace(b"index 6", b"index 9"),
+        lambda data: data.replace(b"index 9", b"index 8"),
     ],
 )
 def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
@@ -239,7 +238,7 @@ def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> No
     again.
     """
     expected = discover(skills)
-    path = Path(index_path() or "")
+    path = Path(index.index_path() or "")
     whole = path.read_bytes()
     path.write_bytes(damage(whole))  # type: ignore[operator]  # a lambda of the table above
 
@@ -257,7 +256,7 @@ def test_every_single_flipped_byte_is_harmless(
     write_skill("pdf", "Reads.")
     age(tmp_path / "skills")
     expected = dict(discover(tmp_path / "skills"))
-    path = Path(index_path() or "")
+    path = Path(index.index_path() or "")
     whole = path.read_bytes()
     for position in range(len(whole)):
         path.write_bytes(
@@ -274,10 +273,10 @@ def test_the_index_can_be_disabled(
     error.
     """
     discover(skills, use_index=False)
-    assert not Path(index_path() or "").exists()
+    assert not Path(index.index_path() or "").exists()
 
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
-    assert index_path() is None
+    assert index.index_path() is None
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "file" / "below"))
     assert len(discover(skills)) == 3
@@ -285,7 +284,7 @@ def test_the_index_can_be_disabled(
 
 def test_an_index_replaces_no_device(skills: Path) -> None:
     """A FIFO at the place of the index is neither read nor written."""
-    path = Path(index_path() or "")
+    path = Path(index.index_path() or "")
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
 
@@ -326,7 +325,7 @@ def test_concurrent_writers_leave_a_complete_index(
 
     assert failures == []
     assert len(discover(*roots)) == 6
-    assert [path.name for path in Path(index_path() or "").parent.iterdir()] == [
+    assert [path.name for path in Path(index.index_path() or "").parent.iterdir()] == [
         "catalog.index"
     ]
 
@@ -375,6 +374,155 @@ def test_an_edit_opens_the_edited_skill_alone(
     assert discover(root)["skill-7"].description == "Edited twice."
     assert dict(discover(root)) == dict(discover(root, use_index=False))
     assert len(opened) == 300  # those of the last discovery without an index
+
+
+@pytest.fixture
+def many(tmp_path: Path, write_skill: WriteSkill) -> Path:
+    """Return a directory of a thousand skills that an index has."""
+    for number in range(1_000):
+        write_skill(f"skill-{number}", "Does " + "much " * 40)
+    age(tmp_path / "skills")
+    grow_old(tmp_path / "skills")
+    discover(tmp_path / "skills")
+    return tmp_path / "skills"
+
+
+def edit(root: Path, name: str, description: str) -> None:
+    """Write another description without a change of the directory's list."""
+    path = root / name / "SKILL.md"
+    path.write_text(f"---\nname: {name}\ndescription: {description}\n---\n")
+    os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+
+
+def test_an_edit_writes_one_entry_and_lists_no_directory(
+    many: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
+) -> None:
+    """What it costs does not grow with the number of skills."""
+    path = Path(index.index_path() or "")
+    before = path.stat()
+    listed: list[object] = []
+    real = os.scandir
+
+    def scandir(directory: object) -> object:
+        listed.append(directory)
+        return real(directory)  # type: ignore[call-overload]  # handed through
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for number in range(1, 11):
+        edit(many, f"skill-{number}", f"Edited {number}.")
+        assert discover(many)[f"skill-{number}"].description == f"Edited {number}."
+
+    after = path.stat()
+    assert after.st_ino == before.st_ino  # not replaced as a whole
+    assert 0 < after.st_size - before.st_size < 10 * 500
+    assert listed == []
+    assert opened == [f"skill-{number}" for number in range(1, 11)]
+    assert dict(discover(many)) == dict(discover(many, use_index=False))
+
+
+def test_many_edits_are_written_into_the_whole(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pieces behind the index never have more bytes than their limit."""
+    path = Path(index.index_path() or "")
+    whole = path.stat().st_size
+    monkeypatch.setattr(index, "MAX_PIECES", 1_000)
+    inodes = set()
+    for number in range(12):
+        edit(many, f"skill-{number % 3}", f"Edited {number}.")
+        discover(many)
+        inodes.add(path.stat().st_ino)
+        assert path.stat().st_size < whole + 1_000
+
+    assert 1 < len(inodes) < 8
+    assert dict(discover(many)) == dict(discover(many, use_index=False))
+
+
+def test_a_catalog_that_is_refreshed_appends_its_edits(many: Path) -> None:
+    """To the index that it read, and not to another that replaced it since."""
+    path = Path(index.index_path() or "")
+    catalog = discover(many)
+    edit(many, "skill-1", "Edited once.")
+    catalog = catalog.refresh()
+    first = path.stat()
+
+    edit(many, "skill-2", "Edited twice.")
+    path.rename(path.with_name("old.index"))
+    catalog = catalog.refresh()
+
+    assert path.stat().st_ino != first.st_ino
+    for each in (catalog, discover(many)):
+        assert each["skill-1"].description == "Edited once."
+        assert each["skill-2"].description == "Edited twice."
+    edit(many, "skill-3", "Edited thrice.")
+    size = path.stat().st_size
+    assert catalog.refresh()["skill-3"].description == "Edited thrice."
+    assert 0 < path.stat().st_size - size < 1_000
+
+
+def test_an_edit_keeps_its_findings_in_the_index(many: Path, opened: list[str]) -> None:
+    """A piece has what a whole index has: notes, a version, who may use it."""
+    edit(many, "skill-1", "Use when: a: b\nversion: 3\nuser-invocable: false")
+    first = discover(many)
+    opened.clear()
+
+    again = discover(many)
+
+    assert opened == []
+    assert again["skill-1"] == first["skill-1"]
+    assert again["skill-1"].version == "3"
+    assert not again["skill-1"].user_invocable
+    assert again.diagnostics == first.diagnostics
+    assert [each.rule for each in again.diagnostics] == ["yaml-repaired"]
+
+
+def test_a_damaged_piece_is_harmless(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Each byte of it, and a piece that is cut: the same catalog, and the next edit is
+    found by the start behind it.
+    """
+    for name in ("pdf", "news"):
+        write_skill(name, "Reads.")
+    root = tmp_path / "skills"
+    age(root)
+    grow_old(root)
+    discover(root)
+    path = Path(index.index_path() or "")
+    start = path.stat().st_size
+    edit(root, "pdf", "Writes.")
+    expected = dict(discover(root))
+    whole = path.read_bytes()
+    damaged = [whole[:end] for end in range(start, len(whole))]
+    for at in range(start, len(whole)):
+        damaged.append(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    for data in damaged:
+        path.write_bytes(data)
+        assert dict(discover(root)) == expected
+        assert dict(discover(root)) == expected
+
+    path.write_bytes(whole[:-1])
+    edit(root, "news", "Shows.")
+    discover(root)
+    of_root = root_snapshot.Root(str(root))
+    found = index.load_index(str(path), [of_root])[of_root]
+    assert [entry.description for entry in found.entries] == ["Shows.", "Writes."]
+
+
+def test_an_index_is_written_in_the_memory_of_its_bytes(many: Path) -> None:
+    """Not in twice as much: a part is encoded once and written from there."""
+    path = Path(index.index_path() or "")
+    (snapshot,) = index.load_index(str(path), [root_snapshot.Root(str(many))]).values()
+    snapshot = snapshot._replace(section=None)
+    size = path.stat().st_size
+    path.unlink()
+    tracemalloc.start()
+    try:
+        index.save_index(str(path), [snapshot])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert path.stat().st_size == size
+    assert peak < 1.6 * size
 
 
 def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(

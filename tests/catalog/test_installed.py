@@ -174,7 +174,6 @@ def test_the_same_file_in_two_places_is_one_skill(site: Path, tmp_path: Path) ->
     catalog = discover(tmp_path / "skills", *roots(site))
 
     assert list(catalog) == ["fastapi"]
-    assert catalog.shadowed == {}
     assert catalog.diagnostics == ()
 
 

@@ -254,3 +254,18 @@ def test_a_link_to_a_contract_is_not_broken(skills: Path) -> None:
     ]
 
     assert found == ["the link does not resolve: more.md"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_contract_in_utf_16_loads_as_skill_md_does(
+    skills: Path, encoding: str
+) -> None:
+    """As Windows PowerShell writes it, with its mark; a warning says so."""
+    text = '{"description": "Länge", "input": {"type": "object"}}'
+    mark = "\ufeff" if encoding != "utf-16" else ""
+    (skills / "odd" / "contract.json").write_bytes((mark + text).encode(encoding))
+
+    skill = discover(skills).activate("odd")
+
+    assert skill.contract("odd").description == "Länge"
+    assert [each.rule for each in skill.diagnostics] == ["not-utf-8"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.catalog import SearchIndex, SkillMetadata, discover
+from skillruntime.catalog.search.segment import MOST_READ
 from skillruntime.catalog.search.words import parts_of, stem, words_of
 from tests.catalog.conftest import WriteSkill
 
@@ -366,3 +368,93 @@ def test_a_trademark_sign_is_not_a_part_of_a_word() -> None:
     skill = SkillMetadata("tests", "Playwright™ tests", "/tests")
 
     assert SearchIndex([skill], bodies=False).search("playwright") != []
+
+
+def test_words_that_stand_side_by_side_count_more() -> None:
+    """Where two skills have the same words, that with the pair of the query wins."""
+    skills = [
+        SkillMetadata("apart", "Rate the plan, then limit it.", "/"),
+        SkillMetadata("beside", "Plan it, then rate limit the rest.", "/"),
+    ]
+    index = SearchIndex(skills, bodies=False)
+
+    assert index.search("rate limit", 1)[0].name == "beside"
+    assert index.search("plan a limit of a rate", 2)[0].score > 0
+
+
+class _Counted(list[SkillMetadata | None]):
+    """Skills that count how many of them are looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, number: Any) -> Any:
+        self.looked_at += 1
+        return super().__getitem__(number)
+
+    def __iter__(self) -> Any:
+        raise AssertionError("all skills were looked at")
+
+
+def test_a_query_touches_only_skills_that_have_its_words() -> None:
+    """Of three thousand, the two that contain them."""
+    skills = [SkillMetadata(f"s{n:04}", f"word{n}", "/") for n in range(3_000)]
+    index = SearchIndex(skills, bodies=False)
+    index.search("warm")
+    assert index._state is not None
+    [part] = index._state.parts
+    counted = _Counted(part.skills)
+    index._state = index._state._replace(parts=[part._replace(skills=counted)])
+
+    assert {hit.name for hit in index.search("word7 word1234")} == {"s0007", "s1234"}
+    assert counted.looked_at == 2
+
+
+def test_a_query_reads_a_bounded_number_of_postings() -> None:
+    """However many skills contain its words, and from the heaviest on."""
+    skills = [SkillMetadata(f"s{n:04}", "left right", "/") for n in range(3_000)]
+    skills.append(SkillMetadata("left-right", "left right", "/"))
+    index = SearchIndex(skills, bodies=False)
+    index.search("warm")
+    assert index._state is not None
+    [part] = index._state.parts
+    source = part.segment.source
+    assert isinstance(source, bytes)
+    read: list[int] = []
+
+    def reading(start: int, count: int) -> bytes:
+        read.append(count)
+        return source[start : start + count]
+
+    matches = part.find(reading, ["left", "right"], MOST_READ)
+
+    assert sum(read) == 2 * 5 * MOST_READ
+    assert all(found.skills == 3_001 for found in matches.postings.values())
+    assert index.search("left right", 1)[0].name == "left-right"
+
+
+def test_words_at_the_beginning_of_the_instructions_count_more(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
+    """Of instructions with the same words."""
+    filler = " ".join(f"filler{n}" for n in range(400))
+    head = "---\nname: {}\ndescription: One.\n---\n"
+    write_skill("late", text=f"{head.format('late')}{filler} walrus")
+    write_skill("soon", text=f"{head.format('soon')}walrus {filler}")
+
+    hits = discover(tmp_path / "skills").search("walrus")
+
+    assert [hit.name for hit in hits] == ["soon", "late"]
+    assert hits[0].score > hits[1].score
+
+
+def test_words_of_most_skills_do_not_count_if_others_are_found() -> None:
+    """Of a thousand skills, 600 have the word in question, and 600 the rarer words."""
+    skills = [
+        SkillMetadata(f"s{n:04}", f"topic{n % 6} {'usual' if n >= 400 else ''}", "/")
+        for n in range(1_000)
+    ]
+    index = SearchIndex(skills, bodies=False)
+
+    rare = "topic0 topic1 topic2 topic3"
+    assert index.search(rare) == index.search(f"{rare} usual")
+    assert len(index.search("usual", 1_000)) == 600

@@ -64,8 +64,12 @@ def names(catalog: SkillCatalog, query: str, *, wait: bool = False) -> list[str]
     return [hit.name for hit in catalog.search(query, wait=wait)]
 
 
+def files_of(cache: Path) -> list[Path]:
+    return sorted(cache.glob("search/*.index"))
+
+
 def index_of(cache: Path) -> Path:
-    [file] = cache.glob("search/*.index")
+    [file] = files_of(cache)
     return file
 
 
@@ -132,29 +136,120 @@ def test_an_edited_skill_is_ranked_with_the_others(
         "Feeds the zebra and the lynx.\n",
     )
     updated = discover(skills).search("feed the zebra", 70)
-    index_of(own_cache).unlink()
+    for file in files_of(own_cache):
+        file.unlink()
     made = discover(skills).search("feed the zebra", 70)
 
     assert updated == made
 
 
-def test_many_changes_write_the_index_again(
-    skills: Path,
-    write_skill: WriteSkill,
-    own_cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_one_edited_skill_adds_a_small_file(
+    skills: Path, own_cache: Path, read: list[str]
 ) -> None:
-    """So that the next process has little to read."""
+    """The file of all others stays as it is, and the next process reads nothing."""
     discover(skills).search("zebra")
-    before = index_of(own_cache).stat().st_ino
-    for number in range(60):
-        directory = write_skill(f"more-{number}", description=f"Counts to {number}00.")
-        os.utime(directory / "SKILL.md", (time.time() - 3600,) * 2)
-    discover(skills).search("zebra", wait=True)
+    whole = index_of(own_cache)
+    before = whole.read_bytes()
+    edit(skills, ["lynx"])
 
-    assert index_of(own_cache).stat().st_ino != before
-    monkeypatch.setattr(search_module, "read_regular", _never)
-    assert names(discover(skills), "5900") == ["more-59"]
+    assert names(discover(skills), "quagga") == ["about-lynx"]
+    [added] = {*files_of(own_cache)} - {whole}
+    assert added.stat().st_size < 64 * 1024
+    assert whole.read_bytes() == before
+    read.clear()
+    assert names(discover(skills), "quagga") == ["about-lynx"]
+    assert not read
+
+
+def test_many_small_files_are_merged(
+    skills: Path, own_cache: Path, read: list[str]
+) -> None:
+    """Without reading a skill again, and the answers stay the same; what was edited
+    twice or deleted is left out.
+    """
+    discover(skills).search("zebra")
+    whole = index_of(own_cache)
+    for number, animal in enumerate([*ANIMALS[:8], *ANIMALS[:4]]):
+        edit(skills, [animal], minutes=30 - number)
+        discover(skills).search("quagga", wait=True)
+    (skills / "about-otter" / "SKILL.md").unlink()
+    read.clear()
+    merged = discover(skills).search("feed the quagga", 100, wait=True)
+
+    assert len(files_of(own_cache)) <= search_module._MOST_PARTS
+    assert whole in files_of(own_cache)
+    assert not read
+    for file in files_of(own_cache):
+        file.unlink()
+    assert discover(skills).search("feed the quagga", 100) == merged
+
+
+@pytest.mark.usefixtures("many")
+def test_what_a_process_has_indexed_is_not_read_by_the_next(
+    skills: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path, read: list[str]
+) -> None:
+    """Pieces go to disk as they are made, so that processes that end early finish the
+    index together and read each skill once.
+    """
+    monkeypatch.setattr(search_module, "_PIECE", 10)
+    pieces: list[int] = []
+    original = search_module.save_segment
+
+    def ending(file: str, data: bytes) -> search_module.Segment:
+        # What follows the second piece stands for the end of the process.
+        if len(pieces) % 3 == 2:
+            pieces.append(0)
+            raise MemoryError
+        pieces.append(1)
+        return original(file, data)
+
+    monkeypatch.setattr(search_module, "save_segment", ending)
+    monkeypatch.setattr(search_module, "_MOST_PARTS", 100)
+    whole: list[str] = []
+    while not whole:
+        read.clear()
+        catalog = discover(skills)
+        hits = catalog.search("feeds zebra", 100, wait=True)
+        if hits.bodies_searched:
+            whole = [hit.name for hit in hits]
+            assert len({*read}) <= 30
+
+    assert len(whole) == len(ANIMALS)
+    assert sum(pieces) == len(files_of(own_cache))
+    assert sum(pieces) <= -(-len(ANIMALS) // 10) + 2
+
+
+@pytest.mark.usefixtures("many")
+def test_pieces_are_searched_as_soon_as_they_are_made(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the names and descriptions of the other skills."""
+    monkeypatch.setattr(search_module, "_PIECE", 10)
+    first, may_go_on = threading.Event(), threading.Event()
+    original = search_module.save_segment
+
+    def waiting(file: str, data: bytes) -> search_module.Segment:
+        if first.is_set():
+            assert may_go_on.wait(60)
+        first.set()
+        return original(file, data)
+
+    monkeypatch.setattr(search_module, "save_segment", waiting)
+    catalog = discover(skills)
+    catalog.search("zebra")
+    assert first.wait(60)
+    query = f"feeds {' '.join(ANIMALS)}"
+    deadline = time.monotonic() + 60
+    by_body: list[str] = []
+    while not by_body and time.monotonic() < deadline:
+        by_body = names(catalog, "feeds")
+    found = catalog.search(query, 100)
+    may_go_on.set()
+
+    # Any piece may be the first; the last one has the remaining skills.
+    assert len(by_body) in {10, len(ANIMALS) % 10}
+    assert (len(found), found.bodies_searched) == (len(ANIMALS), False)
+    assert catalog.search("feeds", 100, wait=True).bodies_searched
 
 
 def test_a_view_uses_the_index_and_does_not_replace_it(
@@ -249,6 +344,22 @@ def test_search_works_where_nothing_can_be_written(
     assert names(discover(skills), "zebra") == ["about-zebra"]
 
 
+def test_without_a_cache_directory_no_index_is_read(
+    skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor from a directory that has the name of nothing."""
+    names(discover(skills), "zebra", wait=True)
+    index = index_of(own_cache)
+    place = tmp_path / "None" / index.relative_to(own_cache)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(index.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+
+    beginning = str(index.relative_to(own_cache)).partition(".")[0]
+    assert search_module.load_segments(beginning) == []
+
+
 def test_search_works_on_a_full_disk(
     skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,13 +376,14 @@ def test_search_works_on_a_full_disk(
 
 
 def test_many_threads_may_search_first(skills: Path, own_cache: Path) -> None:
-    """Each gets the same answer, and one whole file remains."""
+    """Each gets the same answer, and no file remains that is not whole."""
     catalogs = [discover(skills) for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda catalog: names(catalog, "giraffe"), catalogs))
 
     assert found == [["about-giraffe"]] * 8
-    assert [file.suffix for file in own_cache.glob("search/*")] == [".index"]
+    assert names(discover(skills), "giraffe", wait=True) == ["about-giraffe"]
+    assert {file.suffix for file in own_cache.glob("search/*")} == {".index"}
 
 
 def test_old_files_are_deleted(
@@ -309,12 +421,12 @@ def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             thread.join(60)
 
 
-def edit(skills: Path, animals: Sequence[str]) -> None:
-    """Write a new word into the instructions of some skills."""
+def edit(skills: Path, animals: Sequence[str], *, minutes: int = 30) -> None:
+    """Write a new word into the instructions of some skills, so many *minutes* ago."""
     for animal in animals:
         path = skills / f"about-{animal}" / "SKILL.md"
         path.write_text(f"{path.read_text()}Beware of the quagga.\n")
-        os.utime(path, (time.time() - 1800,) * 2)
+        os.utime(path, (time.time() - 60 * minutes,) * 2)
 
 
 @pytest.mark.usefixtures("many")
@@ -554,7 +666,40 @@ def test_a_process_ends_while_its_skills_are_indexed(
 
 
 @pytest.mark.processes
-def test_processes_that_index_at_once_leave_one_whole_file(
+def test_six_processes_that_end_after_one_piece_finish_the_index(
+    skills: Path, own_cache: Path, read: list[str]
+) -> None:
+    """Each ends as soon as its thread has written a piece, which the next one uses."""
+    code = """
+import os, sys, threading
+from skillruntime import discover
+from skillruntime.catalog.search import search
+
+written = threading.Event()
+original = search.save_segment
+
+def saving(file, data):
+    original(file, data)
+    written.set()
+    threading.Event().wait()
+
+search._AT_ONCE, search._PIECE, search.save_segment = 3, 11, saving
+print(discover(sys.argv[1]).search("walrus").bodies_searched, flush=True)
+written.wait(60)
+os._exit(0)
+"""
+    command = [sys.executable, "-c", code, str(skills)]
+    for _ in range(6):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.stderr) == ("False\n", "")
+
+    assert len(files_of(own_cache)) == 6
+    assert len(names(discover(skills), "feeds")) == 10
+    assert read == []
+
+
+@pytest.mark.processes
+def test_processes_that_index_at_once_leave_whole_files(
     skills: Path, own_cache: Path
 ) -> None:
     """Each has its answer."""
@@ -570,7 +715,8 @@ def test_processes_that_index_at_once_leave_one_whole_file(
     assert [process.communicate(timeout=60)[0] for process in started] == [
         "about-otter\n"
     ] * 4
-    assert index_of(own_cache)
+    assert files_of(own_cache)
+    assert len(discover(skills).search("feeds", 100)) == len(ANIMALS)
 
 
 def test_a_file_that_another_process_replaced_is_read_again(
@@ -583,7 +729,7 @@ def test_a_file_that_another_process_replaced_is_read_again(
     data = file.read_bytes()
     file.unlink()
     assert catalog.search("feeds badger") == before
-    file.unlink()
+    index_of(own_cache).unlink()
     file.write_bytes(data)
 
     assert catalog.search("feeds badger") == before
@@ -596,9 +742,10 @@ def test_views_share_the_table_of_one_file(skills: Path) -> None:
     for view in (catalog, *views):
         view.search("zebra")
     assert catalog._index is not None
-    assert catalog._index._parts is not None
+    assert catalog._index._state is not None
 
     for view in views:
         assert view._index is not None
-        assert view._index._parts is not None
-        assert view._index._parts[0].segment is catalog._index._parts[0].segment
+        assert view._index._state is not None
+        own = view._index._state.parts[0].segment
+        assert own is catalog._index._state.parts[0].segment

@@ -70,6 +70,15 @@ TAKEN = (
     "  more:\n",
     'description: |\n  One\n  two\nname: "q"\n'
     'env:\n  KEY:\n    required: true\n    about: "a: b"\nuser-invocable: false\n',
+    'name: q\ndescription: "Reads **PDF**:  \n(1) all\n\n  of it, \\"quoted\\"."\n',
+    "name: q\ndescription: 'It''s\n  folded.\n\n\n  Twice.'\nversion: 2\n",
+    "name: q\ndescription: |\n\n  - One\n    two\n  \n     three\n\n  four\n",
+    "name: q\ndescription: >-\n  One\n  two.\n\n  Three.\n",
+    "name: q\ndescription: Text.\nmetadata:\n  version: '4.0.0'\n  tool:\n"
+    "    emoji: x\n    requires:\n      bins:\n        - uws\n        - a b\n"
+    "      env: [A, B]\n  author: me\n",
+    "name: only-a-name\nversion: 1.0\n",
+    "description: Has no name.\nmodel: fast\n",
 )
 BLOCKS = (
     *TAKEN,
@@ -165,8 +174,8 @@ def disagreement(block: str) -> object:
 
 @pytest.mark.parametrize("block", TAKEN)
 def test_the_fast_reader_takes_what_real_skills_write(block: str) -> None:
-    """Flow values, JSON below `metadata`, block text; quoted text of several lines is
-    left to YAML.
+    """Flow values, JSON below `metadata`, block text, quoted text of several lines,
+    nested metadata; a missing name or description.
     """
     assert scan(block) is not None
     assert disagreement(block) is None
@@ -200,7 +209,11 @@ def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
     assert [
         found for text in changed(blocks, 5_000, 11) if (found := disagreement(text))
     ] == []
-    assert sum(scan(text) is not None for text in blocks) > 0.85 * len(blocks)
+    left = [text for text in blocks if scan(text) is None]
+    valid = [text for text in left if strict(text)[1]]
+    # What is not YAML, 4.2 %, has a finding that only YAML's reader can word.
+    assert len(left) < 0.058 * len(blocks)
+    assert len(valid) < 0.016 * len(blocks)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +227,13 @@ def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
         "name: n\ndescription: Text.\nmetadata:\n  version: 1\n\n    more\n",
         "name: n\ndescription: Text.\nmetadata: {}\nmetadata: {}\n",
         'name: n\ndescription: "Text\n# no comment\ngoes on."\n',
+        'name: n\ndescription: "Text\n--- goes on."\n',
+        "name: n\ndescription: 'Text\n\tgoes on.'\n",
+        "name: n\ndescription: |\n     \n  Text.\n",
+        "name: n\ndescription: >\n  Text.\n    Deeper.\n",
+        "name: n\nDESCRIPTION: Text.\n",
+        "name: n\ndescription: Text.\nmetadata:\n  version: 1\n  a:\n  - b\n",
+        "name: n\ndescription: Text.\nmetadata:\n  - version: 1\n",
         "name: n\ndescription: Text.\nmetadata:\n  version: 8.0\n  No key here.\n",
         "name: n\ndescription: Text.\nmetadata:\n  version: 8.0\n  a: b\n    c: d\n",
         "name: n\n"

@@ -4,8 +4,11 @@ once.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from skillruntime.catalog import discover, validate
 from tests.catalog.parts import is_valid, lint
 
 GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
@@ -54,10 +57,7 @@ def test_a_valid_skill_has_no_diagnostics() -> None:
             ("PDFs.", "PDFs # now."),
             [("cut-by-comment", 3, 25), ("description-when", 3, 14)],
         ),
-        (
-            ("---\n#", "version: 1\nauthor: me\n---\n#"),
-            [("unknown-field", 4, 10), ("unknown-field", 5, 9)],
-        ),
+        (("---\n#", "version: 1\nauthor: me\n---\n#"), [("unknown-field", 4, 10)]),
         (("---\n#", "name: pdf\n---\n#"), [("duplicate-key", 4, 1)]),
         (("---\n#", "metadata:\n  a:\n    - b\n---\n#"), [("metadata-form", 6, 5)]),
         (("---\n#", "metadata: x\n---\n#"), [("metadata-form", 4, 11)]),
@@ -76,7 +76,7 @@ def test_a_valid_skill_has_no_diagnostics() -> None:
         (("---\nname", "\n---\nname"), [("text-before-frontmatter", 1, 1)]),
         (("---\nname", "\ufeff---\nname"), [("byte-order-mark", 1, 1)]),
         (("# PDF\n", "\n"), [("body-missing", 6, 1)]),
-        (("# PDF", "line\n" * 501), [("body-length", 5, 1)]),
+        (("# PDF", "- line\n" * 501), [("body-length", 5, 1)]),
     ],
 )
 def test_each_rule_reports_its_position(
@@ -105,10 +105,58 @@ def test_links_are_checked_if_the_files_are_known() -> None:
 
     assert found(GOOD + body, files=files) == [
         ("link-broken", 6, 40),
-        ("link-broken", 7, 1),
         ("link-deep", 8, 1),
     ]
     assert found(GOOD + body) == []
+
+
+def test_a_finding_about_many_places_is_one_line() -> None:
+    """Unknown fields of a file and broken links of a skill: advice, with the first five
+    names and the number of the others.
+    """
+    links = "".join(f"- [page {number}](pages/{number}.md)\n" for number in range(300))
+    fields = "".join(f"field-{number}: x\n" for number in range(7))
+    text = GOOD.replace("---\n#", f"{fields}allowed_tools: Read\n---\n#", 1) + links
+
+    found = lint(text.encode(), "pdf", files=["SKILL.md"])
+
+    assert [(each.severity, each.rule, each.message) for each in found] == [
+        (
+            "advice",
+            "unknown-field",
+            "8 fields are not of the format: 'field-0', 'field-1', 'field-2', "
+            "'field-3', 'field-4' and 3 more",
+        ),
+        (
+            "advice",
+            "link-broken",
+            "300 links do not resolve: pages/0.md, pages/1.md, pages/2.md, pages/3.md, "
+            "pages/4.md and 295 more",
+        ),
+    ]
+    assert found[0].hint == "did you mean 'allowed-tools' by 'allowed_tools'?"
+
+
+def test_what_the_format_recommends_is_advice() -> None:
+    """A short licence, keys of metadata that are unique, and steps, examples or edge
+    cases in a long text.
+    """
+    fields = (
+        f"license: {'All rights reserved. ' * 20}\n"
+        "metadata:\n  author: me\n  type: x\n  myKey: a\n  my-key: b\n"
+    )
+    text = GOOD.replace("---\n#", f"{fields}---\n#", 1)
+    sentences = "Think about it for a while.\n" * 40
+
+    found = lint((text + sentences).encode(), "pdf", files=["SKILL.md"])
+
+    assert [(each.severity, each.rule) for each in found] == [
+        ("advice", "license-length"),
+        ("advice", "metadata-key"),
+        ("advice", "body-parts"),
+    ]
+    assert "'type', 'myKey', 'my-key'" in found[1].message
+    assert lint((GOOD + sentences + "1. Do it.\n").encode(), "pdf") == []
 
 
 def test_scripts_that_the_instructions_name_are_there() -> None:
@@ -178,3 +226,48 @@ def test_a_link_that_only_other_systems_resolve_is_corrected(link: str) -> None:
     (finding,) = lint(text.encode(), "pdf", files=["SKILL.md", "references/Forms.md"])
 
     assert (finding.rule, finding.hint) == ("link-broken", "write references/Forms.md")
+
+
+def test_a_path_without_a_skill_says_what_is_there(tmp_path: Path) -> None:
+    """An empty directory, a file and nothing at all each have an answer of their own."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+
+    messages = []
+    for name in ("empty", "notes.txt", "missing"):
+        ((diagnostic,),) = [each.diagnostics for each in validate(tmp_path / name)]
+        messages.append(diagnostic.message)
+
+    assert messages == [
+        "no SKILL.md is in this directory or below it",
+        "this is a file",
+        "there is no such directory",
+    ]
+
+
+def test_a_directory_may_be_named_as_the_file(tmp_path: Path) -> None:
+    """A directory ``SKILL.md`` is looked into, like any other."""
+    skill = tmp_path / "SKILL.md" / "pdf"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text(GOOD, encoding="utf-8")
+
+    (validation,) = validate(tmp_path / "SKILL.md")
+
+    assert validation.path == str(skill / "SKILL.md")
+
+
+def test_what_a_skill_is_compatible_with_is_shown_as_it_is_written(
+    tmp_path: Path,
+) -> None:
+    """None where the field is absent."""
+    found = []
+    for name, field in (("pdf", "compatibility: Needs git\n"), ("doc", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: Reads it.\n{field}---\nRead.\n",
+            encoding="utf-8",
+        )
+        skill = discover(tmp_path, use_index=False).activate(name)
+        found.append(skill.frontmatter.compatibility)
+
+    assert found == ["Needs git", None]

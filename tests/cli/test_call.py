@@ -56,6 +56,17 @@ def test_a_failure_prints_its_output_and_ends_with_1(linter: Path) -> None:
     assert "one file was checked" in stderr
 
 
+def test_a_deadline_prints_the_part_that_there_is(linter: Path) -> None:
+    """The error says that it is a part."""
+    source = "import time\nprint('page 1', flush=True)\ntime.sleep(6000)\n"
+    (linter / "skills" / "linter" / "scripts" / "lint.py").write_text(source)
+
+    code, stdout, stderr = run("code=5", "--timeout", "3")
+
+    assert (code, json.loads(stdout)) == (3, "page 1")
+    assert "data is the part that it had printed by then" in stderr
+
+
 def test_a_code_that_is_a_result_ends_with_0(linter: Path) -> None:
     """``run.exit_codes``, with the meaning; stderr is not needed."""
     code, stdout, stderr = run("code=3")

@@ -267,6 +267,7 @@ def test_many_skills_are_drawn_a_line_each(
     monkeypatch.setattr(
         "skillruntime.cli.terminal.output.console", lambda **_: terminal
     )
+    monkeypatch.setattr("skillruntime.cli.list.is_drawn", lambda stream: True)
 
     assert run("list").exit_code == 0
 
@@ -394,6 +395,10 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
         raise InvalidSkillError("it is broken")
 
     monkeypatch.setattr(requirements, "unmet_of", gone)
+    # Only a skill that may state requirements is read again.
+    for file in skills.glob("*/SKILL.md"):
+        text = file.read_text("utf-8")
+        file.write_text(text.replace("---\n", "---\ncompatibility: any\n", 1), "utf-8")
 
     listed = json.loads(run("list", "--json").stdout)["skills"]
 
@@ -513,7 +518,7 @@ def test_validate_is_strict(run: Run, skills: Path) -> None:
         for item in found["diagnostics"]
         if item["severity"] == "error"
     }
-    assert set(errors) == {"name-form", "unknown-field"}
+    assert set(errors) == {"name-form"}
     assert (errors["name-form"]["line"], errors["name-form"]["column"]) == (2, 7)
     assert "loud" in errors["name-form"]["hint"]
 
@@ -635,9 +640,12 @@ def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(
     drawn.
     """
 
+    monkeypatch.setenv("TERM", "xterm")
+
     def drawn(number: int, *, terminal: bool) -> str:
         out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
         monkeypatch.setattr(output, "console", lambda stderr: out)
+        monkeypatch.setattr(output, "is_drawn", lambda stream: terminal)
         assert list(output.with_progress(range(number), "looking")) == list(
             range(number)
         )
@@ -691,3 +699,28 @@ def test_schema_prints_a_json_schema(run: Run, document: str) -> None:
         == "https://json-schema.org/draft/2020-12/schema"
     )
     assert run("schema", document, "--json", own=False).stdout == plain.stdout
+
+
+def test_the_usual_places_are_those_up_to_the_repositorys_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nearest first; a project's skill that differs from the user's has the name,
+    and `--first-only` and `--exclude` leave out the others.
+    """
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "apps/web").mkdir(parents=True)
+    write(tmp_path / "skills", "outside", "Not of this project.")
+    write(repository / "skills", "tdd", "Of the repository.")
+    write(repository / "apps/.claude/skills", "deploy", "Of the applications.")
+    write(tmp_path / "home/.claude/skills", "tdd", "Of the user.")
+    monkeypatch.chdir(repository / "apps/web")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def names(*options: str) -> list[str]:
+        document = json.loads(run_command("list", "--json", *options).stdout)
+        return [each["name"] for each in document["skills"]]
+
+    assert names() == ["deploy", "tdd", "user:tdd"]
+    assert names("--first-only") == ["deploy", "tdd"]
+    assert names("--exclude", "user:*", "--exclude", "deploy") == ["tdd"]

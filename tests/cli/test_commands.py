@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skillruntime.cli import group, main
-from skillruntime.cli.inputs.roots import bundled_skills
+from skillruntime.cli.inputs.places import bundled_skills
 from skillruntime.cli.terminal.text import without_controls
 
 Run = Callable[..., Result]
@@ -201,6 +201,28 @@ def test_serving_a_skill_that_is_not_there_fails(run: Run) -> None:
             "--per-skill 'report' should be ID=NUMBER, such as com.example.report=2",
         ),
         (["--jwks", "keys.json"], "--jwks needs --issuer and --audience"),
+        (
+            ["--jwks", "none.json", "--issuer", "https://i.example", "--audience", "a"],
+            "--jwks: The issuer's keys cannot be read from none.json",
+        ),
+        (["--lease", "20"], "--lease needs --database."),
+        (["--keep", "nan"], "'--keep': 'nan' is not a number"),
+        (["--keep", "inf"], "'--keep': inf is not in the range"),
+        (["--drain", "nan"], "'--drain': 'nan' is not a number"),
+        (["--capacity", "99999999999"], "'--capacity': 99999999999 is not in the"),
+        (["--task-after", "1"], "--task-after needs --mcp."),
+        (["--operator"], "--operator needs --new-key."),
+        (["--audience", "a"], "--audience needs --jwks."),
+        (
+            ["--database", "postgresql://h/d"],
+            "--database and --memory exclude each other.",
+        ),
+        (["--mcp", "--rate", "5"], "--rate is not for --mcp, which would ignore it"),
+        (["--new-key", ""], "--new-key: '' is not a name of a caller"),
+        (
+            ["--new-key", "anonymous"],
+            "--new-key: 'anonymous' is the name of callers without a key",
+        ),
     ],
 )
 def test_a_wrong_option_of_serve_is_named(
@@ -394,6 +416,23 @@ def test_a_bug_is_reported_with_its_place_in_the_package(
         r"set SKILLRUNTIME_DEBUG=1 for the traceback\n",
         capsys.readouterr().err,
     )
+
+
+def test_a_missing_module_of_the_package_is_a_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No extra installs it."""
+
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise ModuleNotFoundError("No module", name="skillruntime.absent")
+
+    monkeypatch.setattr("skillruntime.cli.list.open_catalog", broken)
+
+    with pytest.raises(SystemExit) as caught:
+        main(["list"])
+
+    assert caught.value.code == 1
+    assert "Internal error in skillruntime (Module" in capsys.readouterr().err
 
 
 def test_the_bundled_skills_are_found_beside_the_package() -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from skillruntime.cli import group
 
-V1 = {
+V1: dict[str, Any] = {
     "version": "1.0.0",
     "input": {
         "type": "object",
@@ -29,7 +29,7 @@ V2: dict[str, Any] = {
     "input": {
         **V1["input"],
         "properties": {"topics": {"type": "array", "items": {"type": "string"}}},
-    },  # type: ignore[dict-item]
+    },
 }
 
 
@@ -234,6 +234,30 @@ def test_validate_tries_the_migrations(work: Path) -> None:
     assert "migration-fails" in [finding["rule"] for finding in findings]
 
 
+@pytest.mark.parametrize(
+    ("until", "is_over"), [("2001-01-01", True), ("2999-01-01", False)]
+)
+def test_validate_says_when_the_day_of_old_calls_is_over(
+    work: Path, until: str, is_over: bool
+) -> None:
+    """The author may take the migration out now."""
+    directory = work / "news"
+    directory.mkdir()
+    (directory / "SKILL.md").write_text(
+        "---\nname: news\ndescription: News.\n---\nBody.\n", encoding="utf-8"
+    )
+    deprecated = {"versions": "1.x", "until": until}
+    (directory / "contract.json").write_text(
+        json.dumps({**V2, "deprecated": deprecated}), encoding="utf-8"
+    )
+
+    result = CliRunner().invoke(group, ["validate", "news", "--json"])
+
+    findings = json.loads(result.stdout)["diagnostics"]
+    rules = [finding["rule"] for finding in findings]
+    assert ("deprecation-ended" in rules) is is_over
+
+
 def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(
     tmp_path: Path,
 ) -> None:
@@ -253,3 +277,94 @@ def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(
 
     assert 'accepted before, not declared now: {"a": "a"}' in result.output
     assert "refused now" not in result.output
+
+
+PLURAL: dict[str, Any] = {
+    **V1,
+    "input": {
+        **V1["input"],
+        "required": ["subjects"],
+        "properties": {"subjects": {"type": "array", "items": {"type": "string"}}},
+    },
+}
+SUBJECT: dict[str, Any] = {
+    **V1,
+    "input": {
+        **V1["input"],
+        "required": ["subject"],
+        "properties": {"subject": {"type": "string"}},
+    },
+}
+
+
+def test_a_complete_migration_is_written_into_the_contract_file(work: Path) -> None:
+    """With its version; a second time there is nothing to write."""
+    (work / "v1.json").write_text(json.dumps(SUBJECT), encoding="utf-8")
+    (work / "v2.json").write_text(json.dumps(PLURAL), encoding="utf-8")
+
+    written = diff("v1.json", "v2.json", "--write")
+    again = diff("v1.json", "v2.json", "--write")
+
+    document = json.loads((work / "v2.json").read_text(encoding="utf-8"))
+    assert (written.exit_code, again.exit_code) == (0, 1)
+    assert document["version"] == "2.0.0"
+    assert document["migrations"][0]["steps"] == [
+        {"rename": {"from": "/subject", "to": "/subjects"}},
+        {"wrap": "/subjects"},
+    ]
+    assert "old calls are taken already" in again.stderr
+
+
+def test_an_incomplete_migration_is_not_written(work: Path) -> None:
+    """The file stays as it is."""
+    before = (work / "new.json").read_bytes()
+    other = {**V1, "input": {**V1["input"], "properties": {}, "required": []}}
+    other["input"]["properties"] = {"subject": {"type": "integer"}}
+    (work / "new.json").write_text(json.dumps(other), encoding="utf-8")
+    kept = (work / "new.json").read_bytes()
+
+    result = diff("new.json", "old.json", "--write")
+
+    assert result.exit_code == 1
+    assert "not complete" in result.stderr
+    assert (work / "new.json").read_bytes() == kept != before
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("Pass `subject` to it.", True),
+        ('Send {"subject": "AI"}.', True),
+        ("Run it with --subject AI.", True),
+        ("Choose a subject, and one of the subjects.", False),
+        ("Pass `subjects`.", False),
+    ],
+)
+def test_instructions_that_name_a_parameter_that_is_gone_are_found(
+    work: Path, text: str, is_named: bool
+) -> None:
+    """A model would send what SKILL.md says."""
+    (work / "v1.json").write_text(json.dumps(SUBJECT), encoding="utf-8")
+    skill = work / "digest"
+    skill.mkdir()
+    (skill / "contract.json").write_text(json.dumps(PLURAL), encoding="utf-8")
+    (skill / "SKILL.md").write_text(
+        f"---\nname: digest\ndescription: News.\n---\n{text}\n", encoding="utf-8"
+    )
+
+    (contract,) = json.loads(diff("v1.json", "digest", "--json").stdout)["contracts"]
+
+    rules = [change["rule"] for change in contract["changes"]]
+    assert ("instructions-outdated" in rules) is is_named
+
+
+def test_the_changelog_of_a_version_is_written_in_markdown(work: Path) -> None:
+    """What broke, and how long old calls work."""
+    (work / "v1.json").write_text(json.dumps(SUBJECT), encoding="utf-8")
+    (work / "v2.json").write_text(json.dumps(PLURAL), encoding="utf-8")
+    diff("v1.json", "v2.json", "--write")
+
+    result = diff("v1.json", "v2.json", "--markdown")
+
+    assert result.output.startswith("### v2 2.0.0\n\nBreaking:\n\n- `subject`: ")
+    assert "Old calls still work until 3.0.0: they are converted" in result.output

@@ -63,3 +63,47 @@ def test_a_variable_that_a_script_may_do_without_is_a_note(
     (missing,) = found["unavailable"]["sample/run"]
     assert "REPORT_HOME" in missing["message"]
     assert "  sample/run: REPORT_TOKEN\n" in drawn.stdout
+
+
+def test_a_script_that_opens_connections_without_the_grant_is_a_note(
+    tmp_path: Path,
+) -> None:
+    """It may work without the network, so it is not listed as lacking something."""
+    source = "import socket, sys\nprint(sys.argv, socket.gethostname())\n"
+    write_skill_files(tmp_path, "sample", "Samples", {"scripts/run.py": source})
+
+    as_json = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path), "--json"])
+    drawn = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path)])
+
+    found = json.loads(as_json.stdout)
+    assert found["without_network"] == ["sample/run"]
+    assert found["unavailable"] == {}
+    assert "Grants(network=True)})\n  sample/run\n" in drawn.stdout
+
+
+def test_the_tools_that_are_called_by_name_are_listed(tmp_path: Path) -> None:
+    """The definitions of untrusted skills have 8,000 tokens of a request together. That
+    nothing runs these tools is a finding about each.
+    """
+    text = " ".join(f"word{number}" for number in range(60))
+    properties = {
+        f"p{number}": {"type": "string", "description": text} for number in range(40)
+    }
+    contract = {"description": "Says", "input": {"properties": properties}}
+    for name in ("first", "second"):
+        files = {"contracts/say.json": json.dumps(contract)}
+        write_skill_files(tmp_path, name, "Samples", files)
+
+    as_json = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path), "--json"])
+    drawn = CliRunner().invoke(group, ["doctor", "--skills", str(tmp_path)])
+
+    found = json.loads(as_json.stdout)
+    assert found["called_by_name"] == ["second/say"]
+    assert [*found["unavailable"]] == ["first/say", "second/say"]
+    assert found["definition_tokens"] == 20_000
+    assert found["untrusted_definition_tokens"] == 8_000
+    assert (
+        "Called by name with call_skill: the definitions of a request have at most "
+        "20,000 tokens, and those of untrusted skills 8,000; "
+        "SkillRuntime(definition_tokens=...) sets it\n  second/say\n"
+    ) in drawn.stdout

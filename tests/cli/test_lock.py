@@ -136,8 +136,10 @@ def test_a_frozen_start_without_a_lockfile_fails(work: Path) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_link_in_a_skill_is_named(work: Path) -> None:
-    """`npx skills` has no form for it, so that it cannot be locked."""
+def test_a_skill_with_a_link_stops_no_other(work: Path) -> None:
+    """`npx skills` has no form for a link: the others are locked, the exit code is 1,
+    and what checks the lockfile refuses that skill.
+    """
     (work / "skills" / "one" / "notes").symlink_to(work / "skills" / "two")
 
     result = CliRunner().invoke(
@@ -145,7 +147,18 @@ def test_a_link_in_a_skill_is_named(work: Path) -> None:
     )
 
     assert result.exit_code == 1
+    assert "one cannot be locked" in result.stderr
     assert "skills/one/notes is a symbolic link" in result.stderr
+    document = json.loads((work / "skills-lock.json").read_text())
+    assert list(document["skills"]) == ["two"]
+    checked = json.loads(lock("--check", "--json").stdout)
+    assert [each["message"] for each in checked["diagnostics"]] == [
+        "one is not in the lockfile"
+    ]
+    listed = CliRunner().invoke(
+        group, ["list", "--json", "--frozen", "--skills", "skills"]
+    )
+    assert [each["name"] for each in json.loads(listed.stdout)["skills"]] == ["two"]
 
 
 def test_a_lockfile_that_is_named_is_used(tmp_path: Path) -> None:

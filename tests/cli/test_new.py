@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skillruntime.cli import group
+from tests import needs
 
 PROJECT = str(Path(__file__).parents[2])
 
@@ -75,9 +76,42 @@ def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
     )
 
     commands = [shlex.split(line) for line in document["next"]]
-    assert commands[1][:3] == ["python", "-m", "pytest"]
-    for _, *arguments in (commands[0], commands[2]):
+    [tested] = [words for words in commands if "pytest" in words]
+    assert tested[:3] == ["python", "-m", "pytest"]
+    commands.remove(tested)
+    for _, *arguments in commands:
         assert CliRunner().invoke(group, arguments).exit_code == 0
+
+
+@pytest.mark.processes
+def test_a_new_script_passes_test_with_every_call(tmp_path: Path) -> None:
+    """`test` is among the next steps, and every call of a new skill has a result, those
+    of its own cases too.
+    """
+    document = json.loads(new("word-count", "--in", str(tmp_path), "--json").stdout)
+
+    [command] = [line for line in document["next"] if "skillruntime test" in line]
+    arguments = [*shlex.split(command)[1:], "--json"]
+    report = json.loads(CliRunner().invoke(group, arguments).stdout)
+
+    [tested] = report["skills"][0]["callables"]
+    assert tested["status"] == "passed"
+    assert tested["made"] == tested["succeeded"] + 1
+    assert "tests/cases.yaml" in document["files"]
+
+
+@pytest.mark.processes
+def test_a_new_skill_of_instructions_passes_test(tmp_path: Path) -> None:
+    """There is nothing to call, and nothing fails."""
+    document = json.loads(
+        new("notes", "--kind", "instructions", "--in", str(tmp_path), "--json").stdout
+    )
+
+    [command] = [line for line in document["next"] if "skillruntime test" in line]
+    ran = CliRunner().invoke(group, shlex.split(command)[1:])
+
+    assert ran.exit_code == 0
+    assert "1 skill: 1 passed" in ran.stdout
 
 
 @pytest.mark.processes
@@ -144,7 +178,7 @@ def test_the_next_command_installs_pytest_where_it_is_missing(
 
     document = json.loads(new("word-count", "--in", str(tmp_path), "--json").stdout)
 
-    assert document["next"][1].startswith(
+    assert document["next"][2].startswith(
         "python -m pip install pytest && python -m pytest "
     )
 
@@ -165,3 +199,58 @@ def test_a_directory_of_skills_that_is_the_current_one_is_named(
     )
 
     assert "This directory has skills: use --skills ." in result.output
+
+
+SERVER = Path(__file__).parents[1] / "mcp_proxy" / "sdk_server.py"
+
+
+@pytest.mark.processes
+def test_a_tool_of_an_mcp_server_becomes_a_skill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its schema is the contract, and the test of the new skill passes."""
+    needs.package("mcp")
+    monkeypatch.chdir(tmp_path)
+    command = shlex.join([sys.executable, str(SERVER), "stdio"])
+
+    made = json.loads(new("--from-mcp", command, "add", "--json").stdout)
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "add"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": PROJECT,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+    )
+
+    contract = json.loads(Path("add", "contract.json").read_text("utf-8"))
+    assert made["name"] == "add"
+    assert contract["version"] == "1.0.0"
+    assert contract["input"]["required"] == ["a"]
+    assert "2 passed" in tested.stdout
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        (shlex.join([sys.executable, str(SERVER), "stdio"]), "it has: add, count"),
+        ("no-such-command-here", "is not an MCP server that starts"),
+        (" ", "is empty"),
+    ],
+)
+def test_a_server_or_a_tool_that_is_not_there_is_named(
+    command: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written."""
+    needs.package("mcp")
+    monkeypatch.chdir(tmp_path)
+
+    result = new("--from-mcp", command, "nope")
+
+    assert result.exit_code == 1
+    assert fault in result.stderr
+    assert list(tmp_path.iterdir()) == []

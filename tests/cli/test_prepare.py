@@ -129,3 +129,25 @@ def test_call_grants_a_dotfile(run: Run, tmp_path: Path) -> None:
     assert "the call names '.state', which begins with a dot" in refused.stderr
     assert "--dotfile PATH" in refused.stderr
     assert granted.stdout.strip() == "12345", granted.stderr
+
+
+@pytest.mark.processes
+@pytest.mark.usefixtures("some_sandbox")
+def test_call_names_the_options_for_what_a_sandbox_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    """With the options that the error names, the script does its work."""
+    skill = tmp_path / "skills" / "needy"
+    document = {"version": "1.0.0", "input": {}, "run": CONTRACT["run"]}
+    (skill / "contract.json").write_text(json.dumps(document))
+    source = "import socket; socket.socket(); print(open('a b.txt').read())"
+    (skill / "scripts" / "run.py").write_text(source)
+    (tmp_path / "a b.txt").write_text("12345")
+
+    refused = run("call", "needy", "--yes", "{}")
+    some = run("call", "needy", "--yes", "--network", "{}")
+    granted = run("call", "needy", "--yes", "--network", "--file", ".", "{}")
+
+    assert "If it needs this, add --network --file ." in refused.stderr
+    assert "If it needs this, add --file ." in some.stderr
+    assert granted.stdout.strip() == "12345", granted.stderr

@@ -60,6 +60,8 @@ PRINTING = [
     "show counting -s skills --json",
     "show counting --body -s skills",
     "show --json",
+    "test skills --trust",
+    "test skills --trust --json",
     "tokens skills",
     "tokens skills --json",
     "tokens skills --advise --all",
@@ -147,7 +149,18 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.one_in(8)
+@pytest.mark.quick_cases(
+    [
+        "--help",
+        "call counting --trust -s skills",
+        "diff skills/counting skills/counting --json",
+        "list -s skills --json",
+        "mcp-proxy unwrap mcp.json",
+        "serve --mcp -s skills",
+        "show counting --body -s skills",
+        "validate skills",
+    ]
+)
 @needs_full_device
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_full_device_is_named_as_the_reason(directory: Path, command: str) -> None:
@@ -163,7 +176,16 @@ def test_a_full_device_is_named_as_the_reason(directory: Path, command: str) -> 
 
 
 @pytest.mark.processes
-@pytest.mark.one_in(8)
+@pytest.mark.quick_cases(
+    [
+        "--help",
+        "list -s skills",
+        "mcp-proxy unwrap mcp.json",
+        "prepare counting -s skills",
+        "serve --new-key someone -s skills",
+        "tokens skills --advise --all",
+    ]
+)
 @needs_posix
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_closed_stdout_is_named_as_the_reason(directory: Path, command: str) -> None:
@@ -175,7 +197,17 @@ def test_a_closed_stdout_is_named_as_the_reason(directory: Path, command: str) -
 
 
 @pytest.mark.processes
-@pytest.mark.one_in(8)
+@pytest.mark.quick_cases(
+    [
+        "--help",
+        "index -s skills",
+        "list -s skills",
+        "remote list --url http://127.0.0.1:9 --json",
+        "tokens skills",
+        "tokens skills --json",
+        "tokens skills --advise --all",
+    ]
+)
 @needs_posix
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_closed_pipe_is_not_worth_a_message(directory: Path, command: str) -> None:
@@ -219,7 +251,7 @@ def test_the_proxy_says_why_its_client_gets_nothing(directory: Path) -> None:
 
     assert (on_full.returncode, on_closed.returncode) == (1, 1)
     assert sentences(on_full.stderr) == ["No space left on device"]
-    assert sentences(on_closed.stderr) == ["Bad file descriptor"]
+    assert sentences(on_closed.stderr) == ["stdout is closed"]
     assert (on_pipe.returncode, sentences(on_pipe.stderr)) == (0, [])
 
 

@@ -27,18 +27,94 @@ def contract(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("required", [(), ("topics",)])
-def test_a_text_that_became_a_list_under_another_name_is_left_to_the_author(
+def test_a_text_that_became_a_list_under_its_plural_is_renamed_and_wrapped(
     required: tuple[str, ...],
 ) -> None:
-    """Which parameter became which is not guessed across types, and the old one is not
-    dropped.
-    """
+    """The commonest change of all."""
     suggestion = suggest_migration(
         contract({"topic": TEXT}, "topic"), contract({"topics": TEXTS}, *required)
     )
 
+    assert suggestion.is_complete
+    assert suggestion.document["steps"] == [
+        {"rename": {"from": "/topic", "to": "/topics"}},
+        {"wrap": "/topics"},
+    ]
+
+
+def test_a_text_that_became_a_list_under_another_name_is_left_to_the_author() -> None:
+    """Which parameter became which is not guessed, and the old one is not dropped."""
+    suggestion = suggest_migration(
+        contract({"topic": TEXT}, "topic"), contract({"subjects": TEXTS})
+    )
+
     assert suggestion.document["steps"] == []
     assert "parameter-removed" in [change.rule for change in suggestion.unresolved]
+
+
+OPTIONS = {"type": "object", "properties": {"lang": TEXT}}
+
+
+def test_a_parameter_that_moved_into_an_object_is_moved() -> None:
+    """Its value is not dropped: the same name appears there."""
+    suggestion = suggest_migration(
+        contract({"q": TEXT, "lang": TEXT}), contract({"q": TEXT, "options": OPTIONS})
+    )
+
+    assert suggestion.is_complete
+    assert suggestion.document["steps"] == [
+        {"move": {"from": "/lang", "to": "/options/lang"}}
+    ]
+
+
+def test_an_object_that_old_calls_may_lack_is_not_called_bridged() -> None:
+    """Without `lang`, nothing makes the required object."""
+    suggestion = suggest_migration(
+        contract({"q": TEXT, "lang": TEXT}),
+        contract({"q": TEXT, "options": OPTIONS}, "options"),
+    )
+
+    assert not suggestion.is_complete
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        # The same name, with another meaning.
+        {"q": TEXT, "options": {"properties": {"days": {"type": "boolean"}}}},
+        # The only new parameter of its type.
+        {"q": TEXT, "options": {"properties": {"limit": {"type": "integer"}}}},
+        # Two places of its name.
+        {
+            "q": TEXT,
+            "a": {"properties": {"days": {}}},
+            "b": {"properties": {"days": {}}},
+        },
+    ],
+)
+def test_a_value_that_may_be_elsewhere_is_not_dropped(new: dict[str, Any]) -> None:
+    """A suggestion is complete only where no value vanishes."""
+    old = {"q": TEXT, "days": {"type": "integer", "maximum": 9}}
+
+    suggestion = suggest_migration(contract(old), contract(new))
+
+    assert not suggestion.is_complete
+    assert suggestion.document["steps"] == []
+
+
+def test_the_members_of_an_enum_are_respelt() -> None:
+    """In another case; a member without a counterpart is left to the author."""
+    old = {"level": {"enum": ["LOW", "VERY_HIGH"]}}
+
+    respelt = suggest_migration(
+        contract(old), contract({"level": {"enum": ["low", "very-high"]}})
+    )
+    lost = suggest_migration(contract(old), contract({"level": {"enum": ["low"]}}))
+
+    assert respelt.is_complete
+    (step,) = respelt.document["steps"]
+    assert step["map"]["values"][:2] == [["LOW", "low"], ["VERY_HIGH", "very-high"]]
+    assert not lost.is_complete
 
 
 @pytest.mark.parametrize("kind", ["integer", "number"])

@@ -17,6 +17,8 @@ from skillruntime.compatibility.normal_form import (
 )
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_6 = "http://json-schema.org/draft-06/schema#"
+DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
@@ -240,28 +242,52 @@ def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "bump"),
-    [(DRAFT_7, DRAFT_4, "major"), (DRAFT_4, DRAFT_7, "major"), (None, DRAFT_7, "none")],
+    [
+        (DRAFT_7, DRAFT_4, "major"),
+        (DRAFT_4, DRAFT_7, "major"),
+        (DRAFT_6, DRAFT_7, "none"),
+        (DRAFT_2019, None, "none"),
+        (None, DRAFT_7, "none"),
+    ],
 )
-def test_a_change_to_or_from_a_draft_before_7_is_breaking(
-    old: str | None, new: str, bump: str
+def test_a_change_to_or_from_draft_4_is_breaking(
+    old: str | None, new: str | None, bump: str
 ) -> None:
-    """Keywords mean something else there: 1.0 is not an integer in draft 4. 7 and
-    2020-12 are compared by parts.
-    """
+    """1.0 is not an integer there. All later drafts are compared with one another."""
     schema: dict[str, Any] = {"properties": {"n": {"type": "integer"}}}
     before = schema if old is None else {**schema, "$schema": old}
+    after = schema if new is None else {**schema, "$schema": new}
 
-    assert (
-        str(compare({"input": before}, {"input": {**schema, "$schema": new}}).bump)
-        == bump
+    assert str(compare({"input": before}, {"input": after}).bump) == bump
+
+
+@pytest.mark.parametrize("draft", [DRAFT_4, DRAFT_6, DRAFT_2019])
+def test_schemas_of_older_drafts_are_compared_part_by_part(draft: str) -> None:
+    """The change is named where it is."""
+    old = {"properties": {"n": {"type": "integer", "minimum": 1}}}
+    new = {"properties": {"n": {"type": "integer"}}}
+
+    verdict = compare(
+        {"input": {"$schema": draft, **old}}, {"input": {"$schema": draft, **new}}
     )
 
+    assert [(str(change.bump), change.path) for change in verdict.changes] == [
+        ("minor", "/n")
+    ]
 
-def test_schemas_of_an_older_draft_are_compared_as_a_whole() -> None:
-    """What cannot be proven harmless counts as breaking."""
-    old = {"$schema": DRAFT_4, "properties": {"n": {"type": "integer", "minimum": 1}}}
-    new = {"$schema": DRAFT_4, "properties": {"n": {"type": "integer"}}}
 
-    verdict = compare({"input": old}, {"input": new})
+def test_the_exclusive_bounds_of_draft_4_are_those_of_later_drafts() -> None:
+    """There `exclusiveMinimum` is a boolean."""
+    bound = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
+    old = {"$schema": DRAFT_4, "properties": {"n": bound}}
+    new = {"$schema": DRAFT_4, "properties": {"n": {"type": "integer", "minimum": 1}}}
 
-    assert (str(verdict.bump), verdict.changes[0].rule) == ("minor", "schema-changed")
+    assert str(compare({"input": old}, {"input": new}).bump) == "patch"
+
+
+def test_keywords_of_later_drafts_ask_nothing_in_older_ones() -> None:
+    """`const` is of draft 6, `if` of 7."""
+    plain = {"$schema": DRAFT_4, "properties": {"n": {"type": "integer"}}}
+    written = {"$schema": DRAFT_4, "properties": {"n": {"type": "integer", "const": 1}}}
+
+    assert compare({"input": plain}, {"input": written}).bump is Bump.NONE

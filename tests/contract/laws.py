@@ -19,6 +19,7 @@ from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 from tests.contract.generated import Case
 from tests.contract.templates import FORMS
+from tests.contract.tool_shapes import KEEPING, VALUES, SiblingCase
 
 ERRORS_PER_CASE = 8
 _ESCAPED = re.compile(r"\\+u([0-9a-f]{4})")
@@ -77,6 +78,78 @@ def single_errors_are_undone_or_refused(case: Case) -> int:
         assert again.arguments is accepted.arguments
         _check_scalars(case, sent, accepted.arguments)
     return count
+
+
+def one_error_in_all_members_is_undone_or_refused(case: Case) -> int:
+    """The same error in every member of a call, of tools in the shapes of MCP servers
+    and of open schemas of any kind: the original comes back, or nothing; what is valid
+    as it was sent is untouched, and a key that may mean a parameter is named.
+    """
+    count = 0
+    for tool in (
+        SiblingCase.of(case.seed * 3),
+        SiblingCase.of(case.seed * 3 + 1),
+        SiblingCase.of(case.seed * 3 + 2, case),
+    ):
+        if tool is None:
+            continue
+        contract = Contract.from_dict({"input": tool.schema}, name=TOOL)
+        for kind, values, sent in tool.errors(ERRORS_PER_CASE):
+            count += 1
+            try:
+                accepted = contract.accept(sent, fill_defaults=False)
+            except SkillInputError as error:
+                assert error.to_errors(), kind
+                continue
+            if contract.input.is_valid(sent):
+                rules = {repair.rule for repair in accepted.repairs}
+                assert rules <= {"whole-number"}, (tool.tool, kind, sent)
+                assert is_same(accepted.arguments, sent), (tool.tool, kind, sent)
+                renamed = _keys(tool.value) - _keys(sent)
+                assert bool(renamed) <= bool(accepted.warnings), (kind, sent)
+                continue
+            said = (tool.tool, kind, values, sent, accepted)
+            kept = list(_kept(tool.value, accepted.arguments, values))
+            assert None not in kept, said
+            if values is not None and "quotes" in values and kept:
+                # None of them has lost its quotes.
+                rules = {repair.rule for repair in accepted.repairs}
+                assert rules <= {"key-name", "wrapper-object"}, said
+    return count
+
+
+def _kept(value: Any, result: Any, error: str | None) -> Iterator[str | None]:
+    """Yield the texts of *result* that fit with the *error*, and were left as they were
+    sent; ``None`` where it differs from *value* otherwise.
+    """
+    if isinstance(value, dict) and isinstance(result, dict):
+        if value.keys() != result.keys():
+            yield None
+            return
+        for key, member in value.items():
+            yield from _kept(member, result[key], error)
+    elif isinstance(value, list) and isinstance(result, list):
+        if len(value) != len(result):
+            yield None
+            return
+        for item, other in zip(value, result, strict=True):
+            yield from _kept(item, other, error)
+    elif not is_same(value, result):
+        is_kept = error in KEEPING and VALUES[error](value) == result
+        yield result if is_kept else None
+
+
+def _keys(value: Any) -> set[str]:
+    """Return the keys of all objects in *value*."""
+    keys: set[str] = set()
+    if isinstance(value, dict):
+        keys |= value.keys()
+        for member in value.values():
+            keys |= _keys(member)
+    elif isinstance(value, list):
+        for item in value:
+            keys |= _keys(item)
+    return keys
 
 
 def cut_calls_are_refused_or_whole(case: Case) -> int:
@@ -212,6 +285,7 @@ def _envelopes(name: str, value: dict[str, Any]) -> list[Any]:
 LAWS: tuple[Callable[[Case], int], ...] = (
     valid_calls_come_back_untouched,
     single_errors_are_undone_or_refused,
+    one_error_in_all_members_is_undone_or_refused,
     cut_calls_are_refused_or_whole,
     only_our_errors_come_out,
     calls_in_a_template_are_whole_or_refused,

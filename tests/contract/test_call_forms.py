@@ -78,12 +78,13 @@ PROSE: list[tuple[str, Any]] = [
     # the first word of the sentence beside the object
     (f"Do not use this: {SENT}", REFUSED),
     (f"Don't use this one. {SENT}", REFUSED),
-    (f"No call is needed. {SENT}", REFUSED),
+    (f"No problem. {SENT}", CALL),
     (f"Never send this:\n```json\n{SENT}\n```", REFUSED),
-    (f"Do not run this:\n<tool_call>{SENT}</tool_call>", REFUSED),
-    (f"{SENT}\n\nWait, that is wrong. It should be Rome.", REFUSED),
-    (f"{SENT}\nActually, it must be Rome.", REFUSED),
-    (f"```json\n{SENT}\n```\nIgnore that.", REFUSED),
+    (f"Do not worry:\n<tool_call>{SENT}</tool_call>", CALL),
+    (f"Days are 5, no problem<tool_call>{SENT}</tool_call>after", CALL),
+    (f"<tool_call>{SENT}</tool_call>Do not run it.", REFUSED),
+    (f"{SENT}\n\nNever run this.", REFUSED),
+    (f"```json\n{SENT}\n```\nDon't use it.", REFUSED),
     (f"<think>Do not call it.</think>Here it is: {SENT}", CALL),
     # labels
     (f"Arguments: {SENT}", CALL),
@@ -482,7 +483,9 @@ def test_a_path_with_backslashes_is_refused_with_what_to_write() -> None:
         "{/*</think>",
     ],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.quick_cases(
+    ["<tool_call>a", "<think>", "a: ", "</think>{", "```", "{'</think>"]
+)
 def test_a_long_hostile_text_is_refused(part: str) -> None:
     """Each reader takes linear time; a square one would not end here."""
     assert outcome(WEATHER, "x " + part * 30_000, "get_weather") in (REFUSED, CUT_OFF)

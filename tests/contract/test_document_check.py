@@ -5,6 +5,7 @@ its schema.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +242,7 @@ def test_an_unknown_key_is_a_warning_and_one_of_the_authors_own_is_nothing() -> 
     read.
     """
     (finding,) = check_document(
-        {"colour": "red", "x-colour": "red"}, path="contract.json"
+        {"input": {}, "colour": "red", "x-colour": "red"}, path="contract.json"
     )
 
     assert (finding.severity, finding.message) == (
@@ -369,3 +370,31 @@ def test_defaults_are_checked_beside_the_schema_that_editors_read() -> None:
     assert messages(document) == [
         "/input/properties/day/default: 10 is more than the maximum 7"
     ]
+
+
+@pytest.mark.parametrize(
+    ("document", "fault"),
+    [
+        ({"inputs": {}}, "'inputs' is not a field of a contract; is 'input' meant?"),
+        ({"input": {}, "Output": {}}, "is 'output' meant?"),
+        ({"input": {}, "migration": []}, "is 'migrations' meant?"),
+        ({"input_schema": {}}, "it has 'input_schema', and no field of one"),
+        ({"foo": 1, "bar": 2}, "it has 'foo', 'bar', and no field of one"),
+    ],
+)
+def test_a_document_with_a_misspelt_field_is_refused(
+    document: dict[str, Any], fault: str
+) -> None:
+    """Without its field the contract would take anything."""
+    with pytest.raises(InvalidSkillError, match=re.escape(fault)):
+        Contract.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    "key", ["author", "tags", "id", "title_de", "x-own", "license"]
+)
+def test_any_other_key_of_a_document_is_let_through(key: str) -> None:
+    """Documents of other tools have more fields; `check_document` names them."""
+    contract = Contract.from_dict({"input": {"required": ["a"]}, key: "b"})
+
+    assert contract.input.document == {"required": ["a"]}

@@ -252,6 +252,81 @@ def test_declared_keys_decide_what_a_form_is(
         assert contract.accept(json.dumps(sent)).arguments == expected
 
 
+# An open tool that calls others, one that declares the name alone, and one that
+# declares neither key.
+OPEN_SCHEMAS = [
+    {
+        "type": "object",
+        "properties": {"name": TEXT, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+    {"type": "object", "properties": {"name": TEXT}},
+    {"type": "object", "properties": {"city": TEXT}},
+]
+MARKS = ["<tool_call>%s</tool_call>", "<|python_tag|>%s", "[TOOL_CALLS] [%s]"]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("schema", OPEN_SCHEMAS, ids=str)
+def test_an_envelope_behind_a_mark_may_have_the_number_of_its_call(
+    schema: Any, mark: str
+) -> None:
+    """Mistral's templates write ``"id"`` beside the name and the arguments."""
+    contract = Contract.from_dict({"input": schema}, name="run_tool")
+    arguments = {"name": "list", "arguments": {"n": 1}}
+    envelope = {"name": "run_tool", "arguments": arguments, "id": "VvvODy9mT"}
+
+    assert contract.accept(mark % json.dumps(envelope)).arguments == arguments
+    with pytest.raises(SkillInputError, match="this is 'run_tool'"):
+        contract.accept(mark % json.dumps({**envelope, "name": "other"}))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {},
+        {"arguments": None},
+        {"arguments": ""},
+        {"arguments": "all"},
+        {"arguments": [{"name": "list", "arguments": {}}]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("schema", OPEN_SCHEMAS, ids=str)
+def test_an_envelope_behind_a_mark_that_has_no_object_of_arguments_is_refused(
+    schema: Any, mark: str, rest: Any
+) -> None:
+    """An open schema would take the tool's name as an argument."""
+    contract = Contract.from_dict({"input": schema}, name="run_tool")
+
+    with pytest.raises(SkillInputError, match="has no object of arguments"):
+        contract.accept(mark % json.dumps({"name": "run_tool", **rest}))
+
+
+def test_arguments_with_a_declared_name_may_stand_behind_a_mark() -> None:
+    """Only the contract's own name makes an envelope of them."""
+    contract = Contract.from_dict({"input": OPEN_SCHEMAS[1]}, name="greet")
+
+    accepted = contract.accept('<tool_call>{"name": "Bob"}</tool_call>')
+
+    assert accepted.arguments == {"name": "Bob"}
+
+
+def test_a_mapping_that_fits_is_named_as_a_call_by_the_name_of_its_tool() -> None:
+    """A schema that declares `name`, and not `arguments`, may mean another thing by
+    it.
+    """
+    contract = Contract.from_dict({"input": OPEN_SCHEMAS[1]}, name="greet")
+    sent = {"name": "greet", "arguments": {"name": "Bob"}}
+
+    assert contract.accept(sent).arguments is sent
+    assert contract.accept(sent).warnings == (
+        "the arguments look like a call of 'greet'",
+    )
+    assert contract.accept({**sent, "name": "Bob"}).warnings == ()
+
+
 TWO = [
     {"id": "1", "function": {"name": "a", "arguments": {"x": 1}}},
     {"function": {"name": "b", "arguments": "{}"}},

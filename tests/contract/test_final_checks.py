@@ -206,3 +206,19 @@ def test_items_that_the_engine_cannot_compare_are_an_error_of_the_library() -> N
             contract.accept(arguments)
         with pytest.raises(SkillOutputError, match="too deep"):
             contract.check(arguments)
+
+
+class Markup(str):
+    """A text of a type of the host's own, as templates return."""
+
+
+def test_a_value_that_the_engine_does_not_know_is_refused_as_not_json() -> None:
+    """A subclass of str is text for Python alone; no error of the engine comes out."""
+    contract = Contract.from_dict({"input": WEATHER, "output": WEATHER})
+
+    with pytest.raises(SkillInputError, match=r"not JSON: .*Markup"):
+        contract.accept({"city": Markup("Paris")})
+    with pytest.raises(SkillInputError, match="not JSON"):
+        contract.accept({Markup("city"): "Paris"})
+    with pytest.raises(SkillOutputError, match=r"not JSON: .*Markup"):
+        contract.check({"city": Markup("Paris")})

@@ -1,4 +1,4 @@
-"""Reading one value of nearly JSON: `contract/reader.py`."""
+"""Reading strict JSON and nearly JSON: `contract/reading/json_text.py`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skillruntime.contract.reading.json_text import LenientParser, UnreadableError
+from skillruntime.contract.reading.json_text import (
+    LenientParser,
+    UnreadableError,
+    decode,
+    decode_valid,
+)
 from skillruntime.contract.repairs.record import without_decimals
 from skillruntime.contract.schemas.plain_json import is_same
 
@@ -115,3 +120,97 @@ def test_an_error_has_a_form_that_does_not_quote_the_text() -> None:
 
     assert str(caught.value) == 'expected a value, got "hunter2}"'
     assert caught.value.unquoted == "expected a value, got other text"
+
+
+STRICT_TEXTS = [
+    '{"a": 1, "a": 2}',
+    '{"a" : 1, "a": 2, "b": ":"}',
+    '{"a":1,"b":{"c":1,\n"c"\t:2}}',
+    '{"a\\\\":1,"b":2,"b":3}',
+    '{"a\\":1":1,"b":2,"b":3}',
+    '{"a": "\\":", "a": "x"}',
+    '[{"a": {"b": "x"}, "a": "y"}]',
+    '{"a": 1, "\\u0061": 2}',
+    '{"a": 1, "a": 1}',
+    '{"a": 1e-400}',
+    '{"a": 0.0, "b": "e-"}',
+    '{"a": 0.' + "0" * 400 + "1}",
+    '{"a": 9007199254740993.5}',
+    '{"a": 9007199254740993.0}',
+    '{"a": 1e400}',
+    '{"a": NaN}',
+    '{"a": [1, 2}',
+    '"a"',
+    "5.0",
+    "null",
+]
+
+
+def outcome_with_hooks(text: str) -> Any:
+    """Return what the decoder with hooks says of *text*: the value, or the error."""
+    try:
+        return decode(text, literals=False)
+    except (ValueError, UnreadableError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("text", STRICT_TEXTS)
+def test_a_valid_text_is_read_as_the_decoder_with_hooks_reads_it(text: str) -> None:
+    """A key that appears twice and a number that is lost are found without a hook."""
+    expected = outcome_with_hooks(text)
+
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            decode_valid(text)
+    else:
+        assert repr(decode_valid(text)[0]) == repr(expected)
+
+
+def text_of(value: Any, colon: str) -> str:
+    """Write *value*; an array of pairs under ``"pairs"`` is an object, whose keys may
+    be the same.
+    """
+    if isinstance(value, dict):
+        members = [
+            f"{json.dumps(key)}{colon}{text_of(member, colon)}"
+            for key, member in value["pairs"]
+        ]
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(text_of(item, colon) for item in value) + "]"
+    return json.dumps(value)
+
+
+KEYS = st.sampled_from(["a", "b", 'a"', "\\", '":', "é"])
+MEMBERS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | KEYS
+JSON_VALUES = st.recursive(
+    MEMBERS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.fixed_dictionaries({"pairs": st.lists(st.tuples(KEYS, inner), max_size=3)})
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON_VALUES, st.sampled_from([":", ": ", " :", "\n:"]))
+@example({"pairs": [("a", {"pairs": [("b", "x"), ("b", "y")]}), ("a", 1)]}, ":")
+def test_any_text_is_read_as_the_decoder_with_hooks_reads_it(
+    value: Any, colon: str
+) -> None:
+    """The number of quotes shows whether a key appears twice, wherever they stand."""
+    text = text_of(value, colon)
+    expected = outcome_with_hooks(text)
+
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            decode_valid(text)
+    else:
+        assert repr(decode_valid(text)[0]) == repr(expected)
+
+
+def test_a_whole_float_is_reported() -> None:
+    """Only then are the arguments searched for one that should be an integer."""
+    assert decode_valid('{"a": 2.5}')[1].name == "JSON"
+    assert decode_valid('{"a": [2.0]}')[1].name == "WITH_WHOLE_FLOATS"
+    assert decode_valid('{"a": 2e0}')[1].name == "WITH_WHOLE_FLOATS"

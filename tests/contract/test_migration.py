@@ -178,6 +178,11 @@ STEPS = {
         {"topics": "AI, ML"},
         {"topics": ["AI", "ML"]},
     ),
+    "split without empty parts": (
+        {"split": {"at": "/topics", "separator": ","}},
+        {"topics": "AI,, space ,"},
+        {"topics": ["AI", "space"]},
+    ),
     "split nothing": (
         {"split": {"at": "/topics", "separator": ","}},
         {"topics": ""},
@@ -292,6 +297,10 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
     "no schema": ({"to": "2.0.0", "steps": [], "accepts": "x"}, ["/accepts"]),
     "steps no array": ({"to": "2.0.0", "steps": {}}, ["/steps"]),
     "output": ({"to": "2.0.0", "steps": [], "output": [{"drop": "/a"}]}, ["/output"]),
+    "the empty name twice": (
+        {"to": "2.0.0", "steps": [{"rename": {"from": "/", "to": "/"}}]},
+        ["/steps/0/rename"],
+    ),
     "all at once": (
         {
             "to": "x",
@@ -662,6 +671,29 @@ def test_a_container_in_a_text_does_not_become_an_item(text: str) -> None:
     assert contract.accept({"topic": text}, version="1.0.0").arguments == {
         "topics": [text]
     }
+
+
+@pytest.mark.parametrize("kind", ["array", ["array", "null"]], ids=str)
+def test_a_list_with_commas_for_a_newer_array_does_not_become_an_item(
+    kind: Any,
+) -> None:
+    """It may be two topics of a current caller; null is not a third reading."""
+    topics = {"type": kind, "items": {"type": "string"}}
+    new = {"properties": {"topics": topics}, "additionalProperties": False}
+    old = {"properties": {"topics": {"type": "string"}}, "additionalProperties": False}
+    migration = {
+        "from": "1.x",
+        "to": "2.0.0",
+        "accepts": old,
+        "steps": [{"wrap": "/topics"}],
+    }
+    contract = Contract.from_dict(
+        {"version": "2.0.0", "input": new, "migrations": [migration]}
+    )
+
+    with pytest.raises(SkillInputError):
+        contract.accept({"topics": "AI, space"})
+    assert contract.accept({"topics": "AI"}).arguments == {"topics": ["AI"]}
 
 
 @pytest.mark.parametrize("text", ["AI", "[Breaking] news", "a, b", "(why not)"])

@@ -99,3 +99,46 @@ def test_of_two_old_versions_that_fit_the_newer_counts() -> None:
     assert contract.accept({"t": 3}).arguments == {"s": 3}
     assert contract.accept({"t": 3}, version="1.0.0").arguments == {"s": 72}
     assert contract.accept({"t": 3, "u": 1}).arguments == {"s": 3, "u": 1}
+
+
+def test_the_refusal_of_a_migrated_value_names_what_was_sent() -> None:
+    """The caller wrote 7 days, not 168 hours; a value that was not converted is named
+    once.
+    """
+
+    def closed(**properties: Any) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+
+    contract = Contract.from_dict(
+        {
+            "version": "2.0.0",
+            "input": closed(
+                hours={"type": "integer", "maximum": 100}, level={"enum": ["low"]}
+            ),
+            "migrations": [
+                {
+                    "from": ">=1.0.0,<2.0.0",
+                    "to": "2.0.0",
+                    "accepts": closed(
+                        days={"type": "integer"}, level={"type": "string"}
+                    ),
+                    "steps": [
+                        {"rename": {"from": "/days", "to": "/hours"}},
+                        {"convert": {"at": "/hours", "factor": 24}},
+                    ],
+                }
+            ],
+        }
+    )
+
+    with pytest.raises(SkillInputError) as caught:
+        contract.accept({"days": 7, "level": "high"}, version="1.2.0")
+
+    assert sorted(error.message for error in caught.value.to_errors()) == [
+        "/hours: 168 is more than the maximum 100 (from 7 at /days of >=1.0.0,<2.0.0)",
+        '/level: "high" is not one of "low"',
+    ]

@@ -68,13 +68,13 @@ TYPED: list[tuple[str, str, Any]] = [
     ("options", "x", REFUSED),
     # a string or another value
     ("note", "hello", "hello"),
-    ("note", "null", REFUSED),
+    ("note", "null", None),
     ("note", "None", REFUSED),
     ("either", "5", REFUSED),
     ("either", "five", "five"),
     ("text", '"quoted"', REFUSED),
     # the end of the value inside the value
-    ("text", "a </parameter> b", REFUSED),
+    ("text", "a </parameter> b", "a </parameter> b"),
     ("text", "a </parameter>\n</function>\n</tool_call> b", REFUSED),
     ("text", "a </function> b", "a </function> b"),
 ]
@@ -134,7 +134,9 @@ MARKS: list[tuple[str, Any]] = [
     (invoke(element("count", "5")), {"count": 5}),
     (invoke(element("text", "5")), {"text": "5"}),
     (f"I look it up.\n{invoke(element('text', 'a'))}\n", {"text": "a"}),
-    (f"Do not call it. {invoke(element('text', 'a'))}", REFUSED),
+    (f"Do not worry. {invoke(element('text', 'a'))}", {"text": "a"}),
+    (f"{invoke(element('text', 'a'))} after", {"text": "a"}),
+    (f"{invoke(element('text', 'a'))} Do not run it.", REFUSED),
     (f"<think>{invoke(element('text', 'a'))}</think>", REFUSED),
     (invoke('{"text": "a"}'), {"text": "a"}),
     (invoke(element("other", "a")), REFUSED),
@@ -166,6 +168,11 @@ SWALLOWED: list[tuple[dict[str, Any], Any]] = [
         {"content": "long text</content>\n" + element("metadata", '{"tags": "a,b"}')},
         {"content": "long text", "metadata": {"tags": "a,b"}},
     ),
+    # the last line of indented code
+    (
+        {"content": "def f():\n\n    return 1</content>\n" + element("preset", "x")},
+        {"content": "def f():\n\n    return 1", "preset": "x"},
+    ),
     (
         {
             "content": "text</parameter>"
@@ -182,6 +189,14 @@ SWALLOWED: list[tuple[dict[str, Any], Any]] = [
     (
         {"content": "text</content><parameter=count>5</parameter>"},
         {"content": "text", "count": 5},
+    ),
+    (
+        {"content": 'He said "yes"</content>' + element("preset", "x")},
+        {"content": 'He said "yes"', "preset": "x"},
+    ),
+    (
+        {"content": "a `</content>` b</content>" + element("preset", "x")},
+        {"content": "a `</content>` b", "preset": "x"},
     ),
     # it does not fit
     ({"content": "text</content>" + element("count", "five")}, REFUSED),
@@ -224,6 +239,15 @@ def test_a_recovered_parameter_is_recorded_with_a_warning() -> None:
         {"content": "text</content>" + element("preset", "x") + " and more"},
         {"content": "<content>text</content>" + element("preset", "x")},
         {"content": "text</content>" + element("other", "x")},
+        # the form is quoted, or is another parameter's
+        {"content": "text</body>" + element("preset", "x")},
+        {"content": 'Use `</content><parameter name="preset">` here'},
+        {"content": 'Use `</content>\n<parameter name="count">'},
+        {"content": 'It writes "</content><parameter name="preset">x'},
+        {"content": "```\n</content>\n" + element("preset", "x") + "\n"},
+        {"content": "Example:\n\n    </content>\n    " + element("preset", "x")},
+        {"content": "Example:\n\n    text</content>\n    " + element("preset", "x")},
+        {"content": "> </content>\n" + element("preset", "x")},
         {"content": "text</content>" + element("preset", "x"), "preset": "y"},
         {"content": "text</content>" + element("preset", "x") + element("preset", "x")},
     ],

@@ -206,3 +206,68 @@ def test_anything_but_a_definition_is_refused(tool: Any) -> None:
     """Where the host writes it, and not at the first call."""
     with pytest.raises(TypeError, match="a tool"):
         Repairer([tool])
+
+
+@pytest.mark.parametrize("schema", ["schema", 5, None, []])
+def test_what_is_not_a_schema_is_said(schema: Any) -> None:
+    """A text is not read as JSON, and nothing else fails later."""
+    with pytest.raises(InvalidSkillError, match="a schema is a mapping, or a class"):
+        repair({"a": 1}, schema)
+
+
+LISTED = [
+    {"name": "search", "input_schema": SCHEMA},
+    {"name": "read_file", "input_schema": {"type": "object"}},
+    {"name": "report-1", "input_schema": {"type": "object"}},
+    {"name": "report_1", "input_schema": {"type": "object"}},
+]
+
+
+@pytest.mark.parametrize("sent", ["search", "Search", "functions.search"])
+def test_a_tool_s_name_is_put_right(sent: str) -> None:
+    """Case, separators and a known prefix may differ."""
+    repairer = Repairer(LISTED)
+
+    assert repairer.meant_name(sent) == "search"
+    assert repairer.accept(sent, {"query": "a", "limit": "5"}).arguments == {
+        "query": "a",
+        "limit": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "action"),
+    [
+        ("serach", "Did you mean 'search'?"),
+        ("docs/search", "Did you mean 'search'?"),
+        ("Report_1", "Did you mean 'report-1' or 'report_1'?"),
+        ("x", "Call one of: search, read_file, report-1, report_1"),
+    ],
+)
+def test_a_name_that_is_not_certain_is_refused_with_the_closest(
+    sent: str, action: str
+) -> None:
+    """A letter or an unknown prefix more, or two tools that it could be."""
+    with pytest.raises(SkillNotFoundError) as refused:
+        Repairer(LISTED).accept(sent, {})
+
+    assert refused.value.suggested_action == action
+
+
+def test_an_exact_name_wins_over_one_that_is_spelt_alike() -> None:
+    """Each of the two tools can be called."""
+    repairer = Repairer(LISTED)
+
+    assert repairer.meant_name("report-1") == "report-1"
+    assert repairer.meant_name("report_1") == "report_1"
+
+
+def test_a_strict_policy_puts_no_name_right() -> None:
+    """The closest name is the next step."""
+    repairer = Repairer(LISTED, policy="strict")
+
+    with pytest.raises(SkillNotFoundError) as refused:
+        repairer.accept("Read-File", {})
+
+    assert refused.value.suggested_action == "Did you mean 'read_file'?"
+    assert repairer.meant_name("read_file") == "read_file"

@@ -39,7 +39,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('<|tool_call|>[{"city": "Paris", "days": 5}]<|end|>', PARIS),
     ('functools[{"city": "Paris", "days": 5}]', PARIS),
     ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>', REFUSED),
-    ('[TOOL_CALLS] [{"city": "Paris"}]</s> and then Rome', REFUSED),
+    ('[TOOL_CALLS] [{"city": "Paris"}]</s> and then Rome', {"city": "Paris"}),
     ('[TOOL_CALLS] [{"city": "Par', CUT_OFF),
     # white space between tokens that was escaped once too often; inside a string it
     # stays as JSON reads it
@@ -104,6 +104,8 @@ TEXTS: list[tuple[str, Any]] = [
     ('dict({"city": "Paris"}, days=5)', REFUSED),
     ('f\'{"city": "Paris"}\'', REFUSED),
     ('{"city": "Paris", "days": 5}}', PARIS),
+    ('{"City": "Paris", "days": 5}}', PARIS),
+    ('{"city": "Paris", "id": 5}}', REFUSED),
     ('{"o": {"a": {"b": 1}}, "city": "Paris"}}', REFUSED),
     ('{"city": "Paris", "o": {"a": 1}}}', {"city": "Paris", "o": {"a": 1}}),
     ('{"city": "Paris", "days": 5}]', PARIS),
@@ -229,7 +231,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('No llames {"city": "Paris"}', REFUSED),
     ('N\'appelez pas {"city": "Paris"}', REFUSED),
     ('\u4e0d\u8c03\u7528 {"city": "Paris"}', REFUSED),
-    ('No problem, here: {"city": "Paris", "days": 5}', REFUSED),
+    ('Never mind, here: {"city": "Paris", "days": 5}', REFUSED),
     ('Do not call {"city": "Paris"}', REFUSED),
     ('Don\'t use this: {"city": "Paris"}', REFUSED),
     ('Never send\n```json\n{"city": "Paris"}\n```', REFUSED),

@@ -15,6 +15,7 @@ from skillruntime.contract.repair_rules import RULES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
+RUNTIME = ROOT / "skillruntime" / "runtime"
 SOURCES = [path for path in PACKAGE.rglob("*.py") if path.name != "repair_rules.py"]
 HYPHENATED = {rule for rule in RULES if "-" in rule}
 """Ids of a single word, such as ``default``, are words of JSON Schema too."""
@@ -58,7 +59,9 @@ def test_every_rule_is_documented() -> None:
 
 def test_every_rule_is_applied() -> None:
     """A row of the table without code that names it repairs nothing."""
-    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    # The path of a file is read where its workspace is known.
+    files = [*SOURCES, *RUNTIME.rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     constants = [name for name, value in vars(repair_rules).items() if is_rule(value)]
 
     unused = [name for name in constants if not re.search(rf"\b{name}\b", code)]

@@ -168,65 +168,26 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"command": "convert", "inputs": ["-a", "b"], "to": "pdf", "page": [1, 2]},
         {"page": [1, 2]},
     ),
-    (
-        "c01_command.py",
-        {"name": "-n", "count": 3, "shout": True},
-        {"name": "-n", "count": 3, "shout": True},
-    ),
-    (
-        "c01_command.py",
-        {"name": "x", "greeting": "hi", "count": -2},
-        {"name": "x", "greeting": "hi", "count": -2},
-    ),
-    (
-        "c02_group.py",
-        {"command": "add", "text": ["-a", "b"], "tag": ["-t", "u"]},
-        {"text": ["-a", "b"], "tag": ["-t", "u"]},
-    ),
-    ("c03_nested.py", {"command": "plot", "point": [1, -2.5]}, {"point": [1, -2.5]}),
-    (
-        "t01_run.py",
-        {"name": "-n", "times": -1, "polite": False},
-        {"name": "-n", "times": -1, "polite": False},
-    ),
-    (
-        "t02_app.py",
-        {
-            "command": "convert",
-            "source": "p.png",
-            "kind": "jpeg",
-            "tags": ["a", "b"],
-            "force": True,
-            "quality": 7,
-        },
-        {
-            "source": "p.png",
-            "kind": "jpeg",
-            "tags": ["a", "b"],
-            "force": True,
-            "quality": 7,
-        },
-    ),
-    (
-        "t02_app.py",
-        {"command": "show-info", "paths": ["a", "-b"], "verbose": 2},
-        {"paths": ["a", "-b"], "verbose": 2},
-    ),
-    (
-        "t03_sub_apps.py",
-        {"command": "ping", "size": [3, -4], "verbose": True},
-        {"size": [3, -4], "verbose": True},
-    ),
 ]
 
 
 @pytest.mark.parametrize(("script", "arguments", "expected"), CASES)
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "a01_plain.py-arguments0-expected0",
+        "a01_plain.py-arguments2-expected2",
+        "a04_nargs.py-arguments6-expected6",
+        "a07_subcommands.py-arguments10-expected10",
+        "a10_exclusive.py-arguments13-expected13",
+        "a36_single_dash_long.py-arguments18-expected18",
+        "a38_optional_positionals.py-arguments20-expected20",
+    ]
+)
 def test_the_scripts_own_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Whatever a value holds, argparse, click and typer read the words as the values
-    that were asked for.
+    """Whatever a value holds, argparse reads the words as the values that were asked
+    for.
     """
     words = words_for(script, arguments)
 

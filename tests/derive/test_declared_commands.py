@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from skillruntime.derive import Derivation, derive
 
 
@@ -29,27 +27,6 @@ def test_the_flags_that_a_package_reads_are_named() -> None:
     words = found.document["input"]["properties"]["args"]
     assert words["description"].endswith("Flags: --quality --keep")
     assert not found.complete
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        (
-            "import sys\n"
-            'q = " ".join(sys.argv[1:]).strip()\n'
-            "if not q:\n"
-            '    sys.exit("Usage: x.py <q>")\n'
-            "print(q)\n"
-        ),
-        (
-            "import re, sys\nq = sys.argv[1] if len(sys.argv) > 1 else ''\nif not"
-            " re.match(r'^\\d+$', q):\n    sys.exit(\"Usage: x.py <q>\")\nprint(q)\n"
-        ),
-    ],
-)
-def test_a_word_is_required_where_an_empty_text_is_refused(source: str) -> None:
-    """Words that are joined, and a pattern that an empty text does not match."""
-    assert derived(source, "x.py").document["input"]["required"] == ["q"]
 
 
 def test_a_method_of_the_class_above_may_be_called_by_its_name() -> None:

@@ -210,7 +210,23 @@ REPEATED = {
 
 
 @pytest.mark.parametrize(("name", "source"), REPEATED.values(), ids=REPEATED)
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "many shifts",
+        "a usage line with many spaces",
+        "many open here-documents",
+        "a Node script of members of members",
+        "a Node script of calls of calls",
+        "unclosed arrays",
+        "unclosed parameters",
+        "unclosed here-documents",
+        "thousands of blanks among arms",
+        "a usage line of thousands of quotes",
+        "stdin read again and again",
+        "parents of parents",
+        "many checks",
+    ]
+)
 def test_a_repeated_part_costs_no_more_than_its_length(name: str, source: str) -> None:
     """Each of these took many seconds, some without an end."""
     start = time.process_time()

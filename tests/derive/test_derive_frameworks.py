@@ -13,8 +13,7 @@ import pytest
 
 from skillruntime.derive import CommandLine, derive, to_argv
 from skillruntime.errors import SkillInputError
-from tests import needs
-from tests.derive.script_values import SCRIPTS, parsed
+from tests.derive.script_values import SCRIPTS
 
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
@@ -29,85 +28,6 @@ def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
         CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted
     )
 
-
-DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    (
-        "c05_classic_types.py",
-        {
-            "place": "-p",
-            "scale": 2.5,
-            "style": "hills",
-            "since": "2024-02-29",
-            "size": [3, -4],
-            "key": "--k",
-        },
-        {
-            "place": "-p",
-            "scale": 2.5,
-            "style": "hills",
-            "since": "2024-02-29T00:00:00",
-            "size": [3, -4],
-            "key": "--k",
-        },
-    ),
-    (
-        "c05_classic_types.py",
-        {"place": "p", "key": "k"},
-        {"scale": 1.0, "style": "plain", "size": [10, 20]},
-    ),
-    (
-        "c06_switches.py",
-        {
-            "shout": True,
-            "lower": True,
-            "verbose": 2,
-            "once": True,
-            "words": ["-a", "b"],
-        },
-        {
-            "shout": True,
-            "case": "lower",
-            "verbose": 2,
-            "once": True,
-            "words": ["-a", "b"],
-        },
-    ),
-    ("c06_switches.py", {}, {"shout": False, "verbose": 0, "once": False, "words": []}),
-    ("c07_commands_by_hand.py", {"command": "saw", "length": -3}, {"length": -3}),
-    ("c07_commands_by_hand.py", {"command": "hit", "nail": "-n"}, {"nail": "-n"}),
-    (
-        "t04_literals.py",
-        {
-            "name": "-n",
-            "when": "2024-01-31",
-            "share": 1,
-            "loud": True,
-            "tag": ["a", "-b"],
-        },
-        {
-            "name": "-n",
-            "when": "2024-01-31T00:00:00",
-            "share": 1.0,
-            "loud": True,
-            "tag": ["a", "-b"],
-        },
-    ),
-    (
-        "t05_callback.py",
-        {"command": "plant", "verbose": True, "seed": "-s", "rows": 2, "deep": True},
-        {"verbose": True, "seed": "-s", "rows": 2, "deep": True},
-    ),
-    (
-        "t05_callback.py",
-        {"command": "water", "beds": [3]},
-        {"litres": 1.0, "beds": [3]},
-    ),
-    (
-        "t06_single.py",
-        {"files": ["a", "-b"], "at_least": 3, "secret": "--s"},
-        {"files": ["a", "-b"], "at_least": 3, "secret": "--s"},
-    ),
-]
 
 PRINTED: list[tuple[str, dict[str, Any], str]] = [
     (
@@ -131,20 +51,6 @@ PRINTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("b13_getopts_then_place.sh", {"loud": True, "argument_1": "-x"}, "1 -x"),
 ]
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize(("script", "arguments", "expected"), DECLARED)
-@pytest.mark.one_in(2)
-def test_click_and_typer_read_back_what_was_asked(
-    script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
-) -> None:
-    """The values that the framework hands to the script's function are those of the
-    call.
-    """
-    values = parsed(script, words_for(script, arguments), tmp_path)
-
-    assert {key: values[key] for key in expected} == expected
 
 
 @pytest.mark.processes
@@ -243,29 +149,6 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
     found = derivation.document["input"]["properties"]
     assert expected is None or found == expected
     assert derivation.complete is whole
-
-
-@pytest.mark.processes
-@needs.with_program("node")
-def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
-    """Options by their flags, and the words after them as a list whose meaning is not
-    declared.
-    """
-    words = words_for(
-        "n04_positionals.mjs",
-        {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]},
-    )
-
-    done = subprocess.run(
-        ["node", str(SCRIPTS / "n04_positionals.mjs"), *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    assert "depth: '3'" in done.stdout, done.stderr
-    assert "'x', '-y'" in done.stdout
 
 
 def test_a_usage_line_and_a_parameter_expansion_say_what_may_be_left_out() -> None:

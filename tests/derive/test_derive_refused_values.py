@@ -25,17 +25,8 @@ _CONVERTER = (
     "        raise ValueError(text)\n"
     "    return DATA[text]\n"
 )
-_CLICK = (
-    "import click\n@click.command()\n@click.option('--n', type=int, required=True{})\n"
-)
-_CLICK += "def main(n):\n{}    print(n)\nmain()\n"
-_TYPER = "import typer\ndef check(n: str):\n    raise typer.BadParameter(n)\n"
 _STDIN = "import json, sys\ndata = json.load(sys.stdin)\nkind = data['kind']\n"
-_PARSE_ARGS = (
-    "import { parseArgs } from 'node:util';\n"
-    "const values = parseArgs({ options: { n: { type: 'string' } } }).values;\n"
-)
-_EXIT = "process.exit(1);\n"
+
 
 NOT_WHOLE = {
     "a test of a required argument": (
@@ -65,29 +56,6 @@ NOT_WHOLE = {
         "a.py",
         "url: the script ends if `a.url and (not a.url.startswith('http'))`, which "
         "cannot be decided (line 7)",
-    ),
-    "a test in click's function": (
-        _CLICK.format("", "    if n < 1:\n        raise click.UsageError('n')\n"),
-        "c.py",
-        "n: the script ends if `n < 1`, which cannot be decided (line 5)",
-    ),
-    "a callback of click": (
-        "def check(c, p, v):\n    raise click.BadParameter(v)\n"
-        + _CLICK.format(", callback=check", ""),
-        "c.py",
-        "--n: its callback may refuse the value (line 5)",
-    ),
-    "a callback of typer": (
-        _TYPER + "def main(n: str = typer.Argument(..., callback=check)):\n"
-        "    print(n)\n"
-        "typer.run(main)\n",
-        "t.py",
-        "n: its callback may refuse the value (line 4)",
-    ),
-    "a test of util.parseArgs's value": (
-        _PARSE_ARGS + "if (!values.n || isNaN(Number(values.n))) " + _EXIT,
-        "n.mjs",
-        "arguments: what the script refuses is not followed",
     ),
 }
 

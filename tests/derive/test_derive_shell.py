@@ -95,13 +95,6 @@ CASES: list[tuple[str, list[str]]] = [
         'set -euo pipefail\nTARGET="$1"\nMODE="${2:-fast}"\necho "$TARGET $MODE"\n',
         ["target"],
     ),
-    (
-        (
-            'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
-            '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n'
-        ),
-        ["one"],
-    ),
     ('case $# in\n  0) echo usage; exit 1 ;;\nesac\necho "$1"\n', ["argument_1"]),
     ('[ -z "$NAME" ] && NAME=world\necho "$NAME ${1:-}"\n', []),
     (
@@ -226,3 +219,23 @@ def test_the_comment_at_the_top_and_the_usage_text_describe_the_tool() -> None:
         == "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where "
         "they are"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "required"),
+    [
+        ('QUERY=$1\necho "$QUERY"\n', []),
+        ('set -eu\nQUERY=$1\necho "$QUERY"\n', ["query"]),
+        ('set -o nounset\nQUERY="${1#x}"\necho "$QUERY"\n', ["query"]),
+        ('set -eu\nif [ -t 0 ]; then\n  echo "$1"\nfi\n', []),
+        ('set -eu\nif [ -t 0 ]; then\n  exit 0\nfi\nQUERY=$1\necho "$QUERY"\n', []),
+    ],
+)
+def test_a_word_is_demanded_by_the_shell_itself_only_with_set_u(
+    body: str, required: list[str]
+) -> None:
+    """Without it a word that is not there is empty, and the script goes on."""
+    derivation = derive(f"#!/bin/bash\n{body}", path="s.sh")
+
+    assert derivation is not None
+    assert derivation.document["input"].get("required", []) == required

@@ -92,11 +92,6 @@ def work(args): return True
 @pytest.mark.parametrize(
     ("check", "unread"),
     [
-        (
-            'if args.mode == "unpack" and not args.key:\n'
-            '    p.error("--key is required")\n',
-            ["key, mode"],
-        ),
         ('if not args.token:\n    p.error("--token is required")\n', ["token"]),
         (
             "text = args.key\n"

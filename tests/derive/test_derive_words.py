@@ -65,7 +65,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("script", "arguments"), CASES)
-@pytest.mark.one_in(2)
+@pytest.mark.quick_cases(
+    [
+        "a97_list_before_place.py-arguments0",
+        "a97_list_before_place.py-arguments1",
+        "a78_pairs.py-arguments5",
+        "a22_remainder.py-arguments7",
+        "a84_text_enum.py-arguments9",
+    ]
+)
 def test_the_real_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], tmp_path: Path
 ) -> None:

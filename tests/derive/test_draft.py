@@ -60,6 +60,18 @@ ADVICE = [
         "parameter-free-string",
     ),
     ({"properties": {"f": {"type": "string"}}}, "parameter-no-description"),
+    (
+        {"properties": {"date_range": {"type": "string", "description": "Date range"}}},
+        "parameter-description-empty",
+    ),
+    (
+        {
+            "properties": {
+                "maxItems": {"type": "string", "description": "The max items."}
+            }
+        },
+        "parameter-description-empty",
+    ),
     ({"properties": {"f": {"type": "string"}}}, "contract-no-required"),
     ({"properties": {"f": {"type": "string"}}}, "contract-open"),
     (

@@ -36,14 +36,60 @@ def doubling(last: str) -> Shape:
 
 SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     "calls of calls": ("a.py", 64, python("p", lambda n: ".x()")),
-    "one option of click": (
+    "cases in cases": ("a.sh", 8000, lambda n: "case $1 in\n" * n),
+    "closed cases in cases": (
+        "a.sh",
+        2000,
+        lambda n: "case $1 in a) " * n + "x;; esac " * n,
+    ),
+    "conditions in conditions": ("a.sh", 2000, lambda n: "if a; then\n" * n),
+    "substitutions in substitutions": ("a.sh", 2000, lambda n: 'x="$(a ' * n),
+    "tests that do not end": ("a.sh", 2000, lambda n: "[[ a\n(( b\n" * n),
+    "documents that do not end": ("a.sh", 4000, lambda n: "cat <<A\n" * n),
+    "brackets in a usage": ("a.sh", 60_000, lambda n: "# Usage: " + "[" * n),
+    "many usages": ("a.sh", 4000, lambda n: "# Usage: x <a>\n\n" * n),
+    "lists of words in Python": (
+        "a.py",
+        4000,
+        lambda n: "import sys\n" + "x = sys.argv[1:]\n" * n,
+    ),
+    "choices in choices of Python": (
+        "a.py",
+        90,
+        lambda n: (
+            "import sys\na = sys.argv[1]\n"
+            + "".join(" " * i + "match a:\n" for i in range(n))
+        ),
+    ),
+    "counts of words": (
+        "a.py",
+        2000,
+        lambda n: "import sys\n" + "if len(sys.argv) < 2: sys.exit(1)\n" * n,
+    ),
+    "Python functions that call functions": (
         "a.py",
         400,
         lambda n: (
-            "import click\n@click.command()\n"
-            + '@click.option("--a")\n' * n
-            + "def f(a): pass\nf()\n"
+            "import sys\nprint(sys.argv)\n"
+            + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(n))
+            + "f0()\n"
         ),
+    ),
+    "lists of words in Node": (
+        "a.js",
+        8000,
+        lambda n: "const a = process.argv.slice(2)\n" * n,
+    ),
+    "switches in switches": (
+        "a.js",
+        4000,
+        lambda n: "const a = process.argv[2];" + "switch (a) { case 'x':\n" * n,
+    ),
+    "templates in templates": ("a.js", 4000, lambda n: "`${process.argv}" * n),
+    "cases in cases of Ruby": (
+        "a.rb",
+        4000,
+        lambda n: "a = ARGV[0]\n" + "case a\nwhen 'x'\n" * n,
     ),
     "one long converter": (
         "a.py",
@@ -100,3 +146,19 @@ def test_every_hostile_script_takes_linear_time(name: str) -> None:
         growth(lambda text: derive(text, path=path), script, size=size, quick=0.06)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "p.add_argument('a', choices=range(1, 5, 0))\np.parse_args()\n",
+        "p.add_argument('a')\na = p.parse_args()\nif len() > 2:\n    p.error('a')\n",
+    ],
+)
+def test_a_call_that_python_refuses_is_read_all_the_same(source: str) -> None:
+    """The script would fail there; the reader does not."""
+    script = f"import argparse\np = argparse.ArgumentParser()\n{source}"
+    found = derive(script, path="a.py")
+
+    assert found is not None
+    assert list(found.document["input"]["properties"]) == ["a"]

@@ -36,6 +36,7 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote import SkillDescriptor
 from skillruntime.runtime import SkillRuntime
 from tests.catalog.parts import STYLES
+from tests.hostile.fuzz_functions import FUNCTIONS
 from tests.hostile.fuzz_sources import CALLS, MIGRATED, SCRIPTS
 
 __all__ = ["TARGETS", "Finding", "fuzz"]
@@ -614,6 +615,7 @@ TARGETS: dict[str, tuple[Callable[[random.Random], Any], Callable[[Any], bool]]]
     "descriptor": (_json_of(_DESCRIPTOR, 2), _describe),
     "derive": (_script, _derive),
     "tools": (_script, lambda script: _skill(_FRONT, script=script)),
+    **FUNCTIONS,
 }
 """The targets by name: what makes an input, and what reads it."""
 
@@ -636,12 +638,20 @@ def main() -> int:
         help="how long to try each target (default: 60)",
     )
     parser.add_argument(
+        "--inputs",
+        type=int,
+        help="how many inputs to try on each target, instead of a time",
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, help="where to begin (default: 0)"
     )
     options = parser.parse_args()
     found = 0
     for target in options.targets or TARGETS:
-        report = fuzz(target, seconds=options.seconds, seed=options.seed)
+        seconds = options.seconds
+        if options.inputs is not None:
+            seconds = None
+        report = fuzz(target, inputs=options.inputs, seconds=seconds, seed=options.seed)
         share = 100 * report.parsed / max(1, report.inputs)
         sys.stdout.write(
             f"{target:12} {report.inputs:9,} inputs, {share:3.0f} % past the first"

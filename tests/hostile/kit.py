@@ -25,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from skillruntime.runtime.sandbox.supervisor import descendants
+from skillruntime.runtime.sandbox.processes import descendants
 from tests.hostile.cases import CANARY, Case, World, open_world, skill_text
 from tests.hostile.schemas import schema_cases
 from tests.hostile.scripts import script_cases
@@ -94,7 +94,11 @@ def write_cases(directory: Path) -> Path:
     return manifest
 
 
-_PAGE = """# Every attack
+_PAGE = """---
+orphan: true
+---
+
+# Every attack
 
 This page is generated: `python -m tests.hostile --page`.
 Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, \
@@ -151,8 +155,13 @@ def _run_below(
     sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        _in_child(root, case, adapter, writing, memory)
+        # Whatever happens: a child that goes on would run the rest of the tests, with
+        # the limits of the case.
+        try:
+            os.close(reading)
+            _in_child(root, case, adapter, writing, memory)
+        finally:
+            os._exit(1)
     os.close(writing)
     with os.fdopen(reading, "rb", buffering=0) as file:
         # The kit's own work is not timed: it writes the skill's files first, and then a
@@ -265,7 +274,7 @@ def _end_descendants() -> None:
                 pass
         except ChildProcessError:
             return
-        for process in descendants():
+        for process in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.01)
@@ -478,8 +487,14 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
 
 
+_ESCAPED = re.compile("(?:(?<=[<\\[\uff1c\ufe64])|(?<=&lt;))\u2060")
+
+
 def _hidden_in(text: str) -> str:
-    """Return the first hidden characters of *text*, by number."""
+    """Return the first hidden characters of *text*, by number; the joiner that breaks a
+    mark is not one.
+    """
+    text = _ESCAPED.sub("", text)
     return ", ".join(
         sorted({f"U+{ord(each):04X}" for each in set(text) if _is_hidden(each)})[:5]
     )

@@ -282,6 +282,31 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
         "opens a crypto socket of the kernel",
         "return socket.socket(38, 5)",
     ),
+    # The kernel's memory counts for no process, and its limits for a user are those of
+    # the host.
+    (
+        "grow-socket",
+        "enlarges the buffers of a pair of sockets",
+        (
+            "s = socket.socketpair()[0]; s.setsockopt(1, 7, 1 << 22); return"
+            " s.getsockopt(1, 7) > 500_000"
+        ),
+    ),
+    (
+        "grow-pipe",
+        "enlarges a pipe",
+        "import fcntl; return fcntl.fcntl(os.pipe()[1], 1031, 1 << 20)",
+    ),
+    (
+        "take-inotify",
+        "takes most of the instances of inotify that a user may have",
+        "return all(libc.inotify_init1(0) >= 0 for _ in range(100))",
+    ),
+    (
+        "send-descriptor",
+        "leaves a descriptor on its way, where no process has it open",
+        "return socket.send_fds(socket.socketpair()[0], [b'x'], [0])",
+    ),
     ("signal-host", "signals the host", "os.kill(world['host'], 0); return True"),
     (
         "signal-group",
@@ -1027,10 +1052,11 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "listen",
-        "opens a port",
+        "opens a port in the network of the host",
         (
             "s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen(); return"
-            " s.getsockname()"
+            " [l for l in open('/proc/net/tcp').read().splitlines()[1:] if '%04X'"
+            " % world['tcp'] in l] and s.getsockname()"
         ),
     ),
     (

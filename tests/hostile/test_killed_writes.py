@@ -186,7 +186,15 @@ Step = Callable[[Path], None]
 @pytest.mark.parametrize(
     "how", ["at each change of a directory", "in the middle of the bytes"]
 )
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "at each change of a directory-nothing-index-check_index",
+        "at each change of a directory-old_cache-cache-check_cache",
+        "at each change of a directory-old_contract-contract-check_contract",
+        "in the middle of the bytes-nothing-index-check_index",
+        "in the middle of the bytes-a_workspace-copied_out-check_copy",
+    ]
+)
 def test_a_kill_leaves_the_old_or_the_new(
     place: Path, before: Step, write: Step, check: Step, how: str
 ) -> None:

@@ -37,26 +37,13 @@ REVIEWED = """
 # which do nothing here.
 UNFILTERED = {335, 336}
 WATCHING = {253, 254, 255, 294}  # inotify, in a mount namespace of its own
-NETWORK = {
-    42,
-    43,
-    46,
-    49,
-    50,
-    288,
-    299,
-    307,
-}  # connect, accept, sendmsg, bind, listen, accept4, recvmmsg, sendmmsg
+# connect, accept, bind, listen, accept4, recvmmsg
+NETWORK = {42, 43, 49, 50, 288, 299}
+MESSAGES = {46, 307}  # sendmsg, sendmmsg
 
 REFUSED = {
     **dict.fromkeys(
-        [
-            "socket unix stream",
-            "socket unix datagram",
-            "socket inet raw",
-            "socket inet l2tp",
-        ],
-        13,
+        ["socket unix datagram", "socket inet raw", "socket inet l2tp"], 13
     ),
     **dict.fromkeys(
         ["socket netlink", "socket packet", "socket crypto", "socket vsock"], 13
@@ -85,6 +72,7 @@ REFUSED = {
     **dict.fromkeys(
         ["fcntl F_SETLEASE", "fcntl F_NOTIFY", "fcntl F_SETOWN", "fcntl F_SETSIG"], 22
     ),
+    "fcntl F_SETPIPE_SZ": 22,
     **dict.fromkeys(
         [
             "ioctl TIOCSTI",
@@ -113,15 +101,35 @@ ALLOWED = dict.fromkeys(
     ["socketpair stream", "openat temporary", "fcntl F_GETFL", "prctl PR_SET_NAME"], 0
 )
 SOCKETS = ("socket inet stream", "socket inet6 datagram")
+BUFFER_SIZES = ("setsockopt SO_SNDBUF", "setsockopt SO_RCVBUFFORCE")
 
 
-def reviewed(level: str) -> set[int]:
+def reviewed(level: str, *, network: bool) -> set[int]:
     """Return the numbers that may answer at *level*."""
     found: set[int] = set()
     for word in REVIEWED.split():
         first, _, last = word.partition("-")
         found.update(range(int(first), int(last or first) + 1))
-    return found | WATCHING if level == "bubblewrap" else found
+    if level == "bubblewrap":
+        found |= WATCHING | NETWORK
+    if network:
+        found |= NETWORK | MESSAGES
+    return found
+
+
+def expected_answers(level: str, *, network: bool) -> dict[str, int]:
+    """Return what each of the calls answers whose arguments decide."""
+    answers = {**REFUSED, **ALLOWED}
+    answers |= dict.fromkeys(SOCKETS, 13)
+    answers["socket unix stream"] = 13
+    answers |= dict.fromkeys(BUFFER_SIZES, 1)
+    if network:
+        answers |= dict.fromkeys(SOCKETS, 0)
+        answers |= dict.fromkeys(BUFFER_SIZES, 88)  # ENOTSOCK: it came to the kernel
+    elif level == "bubblewrap":
+        answers |= dict.fromkeys(SOCKETS, 0)
+        answers["socket unix stream"] = 0
+    return answers
 
 
 @pytest.mark.slow
@@ -132,14 +140,8 @@ def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     """
     answering, checked, left = anyio.run(lambda: probe(level, network=network))
 
-    assert set(answering) - UNFILTERED == (
-        reviewed(level) | NETWORK if network else reviewed(level)
-    )
-    assert checked == {
-        **REFUSED,
-        **ALLOWED,
-        **dict.fromkeys(SOCKETS, 0 if network else 13),
-    }
+    assert set(answering) - UNFILTERED == reviewed(level, network=network)
+    assert checked == expected_answers(level, network=network)
     assert left == []
 
 
@@ -155,8 +157,8 @@ def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
     for level, (answering, checked, left) in zip(
         ("bubblewrap", "landlock"), json.loads(printed), strict=True
     ):
-        assert set(answering) - UNFILTERED == reviewed(level)
-        assert checked == {**REFUSED, **ALLOWED, **dict.fromkeys(SOCKETS, 13)}
+        assert set(answering) - UNFILTERED == reviewed(level, network=False)
+        assert checked == expected_answers(level, network=False)
         assert left == []
 
 
@@ -176,6 +178,8 @@ def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -
             (accumulator,) = struct.unpack_from("=I", data, value)
         elif operation == 0x54:
             accumulator &= value
+        elif operation == 0x05:
+            at += value
         elif operation == 0x15:
             at += if_true if accumulator == value else if_false
         else:
@@ -206,6 +210,11 @@ def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -
         (117, (), 38),  # ptrace
         (53, (0, 0, 0o4755), 0),  # fchmodat: without effect
         (27, (), 38),  # inotify_add_watch
+        (203, (), 38),  # connect
+        (208, (0, 1, 7), 1),  # setsockopt SO_SNDBUF
+        (208, (0, 1, 2), -1),  # SO_REUSEADDR
+        (208, (0, 6, 7), -1),  # another level
+        (25, (0, 1031), 22),  # fcntl F_SETPIPE_SZ
     ],
 )
 def test_the_table_of_arm64_decides_alike(
@@ -220,3 +229,72 @@ def test_the_table_of_arm64_decides_alike(
 
     assert answer_of(program, 0xC00000B7, number, *arguments) == expected
     assert answer_of(program, 0xC000003E, number, *arguments) == 1000
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "with_limits", "without"),
+    [
+        (254, (), -1, 38),  # inotify_add_watch
+        (41, (2, 1, 6), -1, 13),  # socket of TCP
+        (41, (10, 2, 17), -1, 13),  # of UDP over IPv6
+        (41, (2, 3, 1), 13, 13),
+        (41, (1, 1, 0), 13, 13),  # of unix
+        (42, (), -1, 38),  # connect
+        (46, (), 38, 38),  # sendmsg
+        (54, (0, 1, 8), 1, 1),  # setsockopt SO_RCVBUF
+        (54, (0, 1, 15), -1, -1),  # SO_REUSEPORT
+        (54, (0, 41, 7), -1, -1),  # an option of IPv6
+    ],
+)
+def test_inotify_and_sockets_need_limits_of_the_namespaces(
+    number: int, arguments: tuple[int, ...], with_limits: int, without: int
+) -> None:
+    """Where these cannot be set (a container with /proc/sys read-only), both stay
+    refused.
+    """
+    programs = [
+        seccomp_program(
+            namespaces=True, network=False, own_limits=own_limits, machine="x86_64"
+        )
+        for own_limits in (True, False)
+    ]
+
+    answers = [answer_of(each, 0xC000003E, number, *arguments) for each in programs]
+
+    assert answers == [with_limits, without]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [((1, 1, 0), -1), ((1, 2, 0), 13), ((1, 5, 0), 13), ((2, 2, 0), -1)],
+    ids=["unix stream", "unix datagram", "unix sequence", "UDP"],
+)
+def test_only_streams_of_unix_sockets_are_made(
+    arguments: tuple[int, ...], expected: int
+) -> None:
+    """Also with other flags in the type; never with the host's network."""
+    program = seccomp_program(
+        namespaces=True,
+        network=False,
+        own_limits=True,
+        unix_sockets=True,
+        machine="x86_64",
+    )
+    family, kind, protocol = arguments
+    flagged = (family, kind | 0o2004000, protocol)
+
+    assert answer_of(program, 0xC000003E, 41, *arguments) == expected
+    assert answer_of(program, 0xC000003E, 41, *flagged) == expected
+
+
+def test_the_network_of_the_host_brings_no_unix_sockets() -> None:
+    """Its abstract ones have no directory that could be hidden."""
+    program = seccomp_program(
+        namespaces=True,
+        network=True,
+        own_limits=True,
+        unix_sockets=True,
+        machine="x86_64",
+    )
+
+    assert answer_of(program, 0xC000003E, 41, 1, 1, 0) == 13

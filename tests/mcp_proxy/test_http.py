@@ -8,11 +8,13 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -149,6 +151,58 @@ def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
 
     assert result.returncode == 2
     assert b"write it as NAME=env:VAR" in result.stderr
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    """Keeps the credentials of the requests that it gets."""
+
+    seen: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        _Recorder.seen.append(self.headers["authorization"])
+        body = b'{"jsonrpc":"2.0","id":5,"result":{}}'
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
+def test_a_token_from_the_environment_is_in_no_list_of_processes() -> None:
+    """Written as the refusal says, it reaches the server alone."""
+    server = HTTPServer(("127.0.0.1", 0), _Recorder)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/mcp"
+    option = ["--header", "Authorization=env:THE_TOKEN"]
+    try:
+        with subprocess.Popen(
+            [*PROXY, url, *option],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "THE_TOKEN": "Bearer the-secret"},
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b'{"jsonrpc":"2.0","id":5,"method":"ping"}\n')
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            process.stdin.close()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    assert b'"result":{}' in answer
+    assert _Recorder.seen == ["Bearer the-secret"]
+    assert b"THE_TOKEN" in words and b"the-secret" not in words
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,27 @@ def test_folded_schemas_have_no_alternatives_at_their_root() -> None:
     assert to_client(refused)[0]["result"]["isError"] is True
 
 
+def test_a_reference_at_the_root_is_followed_in_a_folded_schema() -> None:
+    """Providers want an object with properties there."""
+    schema = {
+        "$ref": "#/$defs/In",
+        "$defs": {"In": {"properties": {"a": {"type": "integer"}}, "required": ["a"]}},
+    }
+    tool = {"name": "open", "inputSchema": schema}
+    session = known(tool, options=Options(fold=True))
+    session.from_client(b'{"jsonrpc":"2.0","id":"again","method":"tools/list"}\n')
+    page = to_bytes({"jsonrpc": "2.0", "id": "again", "result": {"tools": [tool]}})
+
+    [(_, raw)] = session.from_server(page)
+
+    assert json.loads(raw)["result"]["tools"][0]["inputSchema"] == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "$defs": {"In": {"properties": {"a": {"type": "integer"}}, "required": ["a"]}},
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -326,3 +326,24 @@ async def test_the_client_runs_on_both_event_loops(anyio_backend: str) -> None:
 
     assert execution.output == {"said": "x"}
     assert cancelled.status.value == "cancelled"
+
+
+async def test_a_refused_address_is_not_tried_again(tmp_path: Path) -> None:
+    """The error names the argument that allows it, and no model is asked to wait."""
+    async with serve_in_memory() as served:
+        endpoint = served.service.skills["echo"].descriptor.to_dict()["endpoint"]
+        endpoint["url"] = "http://127.0.0.1:8400/skills/echo/invoke"
+        skill_on_disk(
+            tmp_path, served, "echo", endpoint=endpoint, auth={"type": "none"}
+        )
+    runtime = SkillRuntime(discover(tmp_path))
+    attach_remote_skills(runtime)
+
+    response = await runtime.call("echo", {"text": "a"})
+
+    assert response.errors is not None
+    (error,) = response.errors
+    assert "guard=AddressGuard(allowed={'127.0.0.1:8400'})" in error.message
+    assert not error.recoverable
+    assert error.suggested_action is not None
+    assert "Try again" not in error.suggested_action

@@ -85,6 +85,7 @@ class Running:
             "--port",
             "0",
             "--log",
+            "--public",
         ]
         options += ["echo", "chore", "secret"]
         self.process = subprocess.Popen(
@@ -255,6 +256,32 @@ def test_a_other_caller_lists_nothing(running: Running) -> None:
     assert (
         "AUTH_REQUIRED" in result.stderr and variable_for(running.url) in result.stderr
     )
+
+
+def test_a_key_that_the_server_refuses_is_named(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person who has set it is not asked to set it."""
+    monkeypatch.setenv(variable_for(running.url), "sk-revoked")
+
+    result = run_command("remote", "list", "--url", running.url)
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"The server does not accept the key in {variable_for(running.url)}\n"
+    )
+
+
+def test_a_caller_without_a_key_cannot_lose_one(tmp_path: Path) -> None:
+    """A misspelt name would leave the key valid."""
+    data = str(tmp_path)
+    assert run_command("serve", "--data", data, "--new-key", "ann").exit_code == 0
+
+    misspelt = run_command("serve", "--data", data, "--revoke-key", "anne")
+    right = run_command("serve", "--data", data, "--revoke-key", "ann")
+
+    assert (misspelt.exit_code, right.exit_code) == (1, 0)
+    assert "'anne' has no key: nothing was revoked" in misspelt.stderr
 
 
 def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) -> None:

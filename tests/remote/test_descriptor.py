@@ -5,6 +5,7 @@ contract and back.
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -331,3 +332,55 @@ def test_a_parameter_that_admits_null_keeps_its_null_default() -> None:
     )
 
     assert parameter.to_schema() == {"type": ["string", "null"], "default": None}
+
+
+def test_all_faults_of_an_empty_descriptor_are_named_at_once() -> None:
+    """In the message, not in the details alone: whoever corrects one sees the rest."""
+    with pytest.raises(InvalidSkillError) as refused:
+        SkillDescriptor.from_dict({})
+
+    missing = re.findall("'([a-z_]+)' is a required property", str(refused.value))
+    assert missing == [
+        "protocol",
+        "id",
+        "name",
+        "version",
+        "capability_type",
+        "description",
+        "provider",
+        "endpoint",
+        "inputs",
+        "output",
+        "auth",
+        "access",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [("integer", "three"), ("string", 5), ("boolean", "no"), ("array", {})],
+)
+def test_a_default_of_another_type_is_named(kind: str, default: object) -> None:
+    """A caller who relies on it would be refused."""
+    inputs = [{"name": "n", "type": kind, "required": False, "default": default}]
+
+    with pytest.raises(InvalidSkillError) as refused:
+        SkillDescriptor.from_dict({**TRANSLATOR, "inputs": inputs})
+
+    assert str(refused.value) == (
+        f"The descriptor is invalid: the default of 'n' is not of the type {kind} - at "
+        "/inputs/0/default"
+    )
+
+
+def test_a_default_that_a_contract_never_fills_in_is_not_announced() -> None:
+    """Its server would publish a descriptor that no client reads."""
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "default": "x"}},
+    }
+
+    [parameter], is_whole = inputs_from_schema(schema)
+
+    assert parameter.to_schema() == {"type": "integer"}
+    assert not is_whole

@@ -176,14 +176,17 @@ def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(
 
 
 def test_an_address_that_is_refused_was_not_asked() -> None:
-    """Nothing was sent to an address inside, so nothing ran."""
+    """Nothing was sent to an address inside, so nothing ran, and nothing is gained by
+    another attempt.
+    """
     error = failure_of(
         plan(idempotency_key=True),
         UnreachableError("inside", was_sent=False, is_refused=True),
     )
 
     assert not error.may_have_run
-    assert error.document.details is None
+    assert error.document.details is not None
+    assert error.document.details["recoverable"] is False
 
 
 def test_a_refusal_after_a_lost_202_may_have_run() -> None:

@@ -14,7 +14,7 @@ from skillruntime.catalog import discover
 from skillruntime.derive.draft import draft_contracts
 from skillruntime.runtime import Approval, SkillRuntime
 from tests.catalog.parts import derive_scripts
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 SCRIPT = """
 import argparse, json, sys
@@ -49,7 +49,7 @@ def runtime(tmp_path: Path) -> SkillRuntime:
     ).items():
         (directory / path).write_text(json.dumps(document))
     return SkillRuntime(
-        discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work"
+        discover(tmp_path / "skills", trusted=True), workspace=made(tmp_path / "work")
     )
 
 

@@ -27,6 +27,7 @@ from skillruntime.runtime import (
     open_sandbox,
 )
 from tests import needs
+from tests.skill_files import made
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("some_sandbox")]
 
@@ -75,9 +76,8 @@ def test_a_full_disk_fails_the_call_and_leaves_nothing(
     catalog = write_skill("x" * 100_000, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(full_disk))
 
-    response = approved(catalog, workspace=full_disk.parent / "workspace").call_sync(
-        "sample", {}
-    )
+    workspace = made(full_disk.parent / "workspace")
+    response = approved(catalog, workspace=workspace).call_sync("sample", {})
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
@@ -105,7 +105,7 @@ def test_without_a_temporary_directory_the_call_fails_in_an_envelope(
     catalog = write_skill(SHOW, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
 
-    response = approved(catalog, workspace=tmp_path / "workspace").call_sync(
+    response = approved(catalog, workspace=made(tmp_path / "workspace")).call_sync(
         "sample", {}
     )
 
@@ -249,7 +249,10 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     )
     catalog = write_skill(script, trusted=False)
     runtime = approved(
-        catalog, workspace=tmp_path / "workspace", sandbox=level, shared_workspace=True
+        catalog,
+        workspace=made(tmp_path / "workspace"),
+        sandbox=level,
+        shared_workspace=True,
     )
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
 

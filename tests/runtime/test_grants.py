@@ -57,9 +57,12 @@ def test_a_failure_says_which_optional_variable_was_not_granted(
 
     assert granted.errors == []
     assert refused.errors is not None
-    assert (refused.errors[0].details or {})["not_granted"] == ["SERVICE_URL"]
+    assert (refused.errors[0].details or {})["not_granted"] == {
+        "environment": ["SERVICE_URL"]
+    }
     assert (refused.errors[0].suggested_action or "").endswith(
-        "It ran without SERVICE_URL: Tell the user: the host can grant it, "
+        "It ran without SERVICE_URL, which may be why. Tell the user: the host can "
+        "grant it, "
         "SkillRuntime(grants={'sample': Grants(environment=('SERVICE_URL',))})"
     )
 

@@ -17,7 +17,7 @@ awk '{print $1, $9}' costs $1.50, $1,000 or $10k; \\$0, $$0, $ARGUMENTS_FILE, ${
 
 def session_of(tmp_path: Path, body: str, head: str = "") -> SkillSession:
     """Return a session on a runtime with the skill ``fix``."""
-    (tmp_path / "fix").mkdir()
+    (tmp_path / "fix").mkdir(parents=True)
     text = (
         "---\n"
         "name: fix\n"
@@ -109,7 +109,7 @@ def test_what_people_and_models_may_start_differs(tmp_path: Path) -> None:
     with pytest.raises(SkillNotFoundError):
         for_models.invoke("fux")
 
-    hidden = session_of(tmp_path / "fix", "Fix.", "disable-model-invocation: true\n")
+    hidden = session_of(tmp_path / "other", "Fix.", "disable-model-invocation: true\n")
     assert inside(hidden.invoke("fix")) == "Fix."
 
 
@@ -143,7 +143,7 @@ def test_how_an_author_wants_a_skill_run_can_be_read(tmp_path: Path) -> None:
         "model": "opus",
         "effort": "high",
     }
-    plain = session_of(tmp_path / "fix", "Fix.")
+    plain = session_of(tmp_path / "other", "Fix.")
     plain.activate("fix")
     assert plain.active["fix"].skill is not None
     assert plain.active["fix"].skill.execution == {}

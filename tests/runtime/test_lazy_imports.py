@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.processes
+from skillruntime import SkillRuntime
 
 
+@pytest.mark.processes
 def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_call() -> (
     None
 ):
@@ -32,3 +34,21 @@ def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_ca
     )
 
     assert done.stdout == "[]\n"
+
+
+def test_a_call_succeeds_while_another_thread_imports_the_runner_of_scripts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`sys.modules` names a module from the beginning of its import, when it has no
+    classes yet.
+    """
+    name = "skillruntime.runtime.scripts.script_runner"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+
+    def double(number: int) -> int:
+        """Return twice the number."""
+        return 2 * number
+
+    runtime = SkillRuntime(functions=[double])
+
+    assert runtime.call_sync("double", {"number": 4}).data == 8

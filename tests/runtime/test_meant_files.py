@@ -116,6 +116,43 @@ def test_a_path_parameter_is_read_by_this_rule(workspace: Path) -> None:
     assert runtime.call_sync("size", {"file": "REPORT.CSV\n"}).data == "report.csv"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("'report.csv'", "report.csv"),
+        ("REPORT.csv", "report.csv"),
+        ("new.csv ", "new.csv"),
+        ("file://{}/Data/sales%202026.csv", "Data/sales 2026.csv"),
+    ],
+)
+def test_another_spelling_is_recorded_as_a_repair(
+    workspace: Path, written: str, meant: str
+) -> None:
+    """Like any other repair, with what was sent and what it was read as."""
+    runtime = SkillRuntime(workspace=workspace)
+    runtime.implements("size", contract={"input": SCHEMA})(lambda arguments: 1)
+    sent = written.replace("{}", str(workspace))
+
+    response = runtime.call_sync("size", {"file": sent})
+
+    assert (response.metadata or {})["repairs"] == [
+        {"path": "/file", "rule": "path-spelling", "before": sent, "after": meant}
+    ]
+
+
+@pytest.mark.parametrize("written", ["report.csv", "./report.csv", "{}/report.csv"])
+def test_a_path_that_leads_to_the_file_needs_no_repair(
+    workspace: Path, written: str
+) -> None:
+    """Relative, absolute, or with a point."""
+    runtime = SkillRuntime(workspace=workspace)
+    runtime.implements("size", contract={"input": SCHEMA})(lambda arguments: 1)
+
+    response = runtime.call_sync("size", {"file": written.format(workspace)})
+
+    assert "repairs" not in (response.metadata or {})
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
 @pytest.mark.parametrize("trusted", [True, False])

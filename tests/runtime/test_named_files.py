@@ -463,3 +463,58 @@ def test_a_text_with_more_than_a_path_names_nothing(sample: Sample) -> None:
 
     assert sample.call({"path": "see a.py"}).data == ["nothing"]
     assert sample.call({"path": "A.py"}).data == ["nothing"]
+
+
+def test_an_empty_text_names_nothing(sample: Sample) -> None:
+    """Models send one for a file that they do not have: it is not the workspace."""
+    sample.fill("secrets.txt")
+    sample.write(PATH)
+
+    response = sample.call({"path": ""})
+
+    assert response.data == ["nothing"] or response.data == []
+    assert sample.asked[0].files == ()
+
+
+def test_a_link_that_leads_outside_is_refused(sample: Sample) -> None:
+    """Named itself: a script that finds nothing there says it found nothing."""
+    outside = sample.place / "private.txt"
+    outside.write_text("private")
+    (sample.workspace / "link.txt").symlink_to(outside)
+    sample.write(PATH)
+
+    response = sample.call({"path": "link.txt"})
+
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.INVALID_INPUT
+    assert "'link.txt' is outside" in response.errors[0].message
+    assert sample.asked == []
+
+
+@pytest.mark.parametrize("path", ["a/" * 2500, "a" * 300, "a/" * 2500 + "b"])
+def test_a_path_that_no_system_takes_is_not_an_internal_error(
+    sample: Sample, path: str
+) -> None:
+    """It names nothing."""
+    sample.write(PATH)
+
+    response = sample.call({"path": path})
+
+    assert response.errors is None or all(
+        error.code is not ErrorCode.INTERNAL_ERROR for error in response.errors
+    )
+
+
+def test_a_result_goes_through_no_link(sample: Sample) -> None:
+    """A script that worked in the workspace itself may have left one."""
+    outside = sample.place / "outside"
+    outside.mkdir()
+    (sample.workspace / "skill-files").mkdir()
+    (sample.workspace / "skill-files" / "lister").symlink_to(outside)
+    sample.write(PATH, 'open("new.txt", "w").write("1"); print("{}")')
+
+    response = sample.call({})
+
+    assert response.status == "success"
+    assert "files" not in (response.metadata or {})
+    assert list(outside.iterdir()) == []

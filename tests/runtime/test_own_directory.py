@@ -20,6 +20,7 @@ from skillruntime.runtime import Grants, Limits, SkillRuntime
 from skillruntime.runtime.files.own_directory import own_directory
 from tests import needs
 from tests.runtime.parts import Workspace
+from tests.skill_files import made
 
 pytestmark = [
     pytest.mark.processes,
@@ -107,7 +108,9 @@ def test_only_a_parameter_that_is_a_path_names_a_file_in_a_written_contract(
     (tmp_path / "workspace" / "a.txt").touch()
     source = "import json, os\nprint(json.dumps(os.listdir('.')))"
     write(tmp_path / "skills", "reader", source, TEXT)
-    runtime = runtime_of(tmp_path / "skills", "auto", workspace=tmp_path / "workspace")
+    runtime = runtime_of(
+        tmp_path / "skills", "auto", workspace=made(tmp_path / "workspace")
+    )
 
     assert runtime.call_sync("reader", {"file": "a.txt"}).data == []
 
@@ -159,7 +162,7 @@ def test_a_plain_text_that_names_no_file_is_explained(
     (error,) = runtime.call_sync("reader", {"column": "json", "file": sent}).errors
 
     assert error.suggested_action == (
-        f"{sent!r} is not in the workspace {workspace}, which has 'orders.csv'. Send "
+        f"{sent!r} is not in the workspace, which has 'orders.csv'. Send "
         "the path of a file that is there, relative to the workspace, or ask the user "
         "for it"
     )
@@ -287,6 +290,39 @@ def test_a_skill_finds_its_own_files_again(tmp_path: Path, level: str) -> None:
 
     assert files_of(first) == ["skill-files/keeper/state.txt"]
     assert (own.data, listed.data) == ("xx", "xxx")
+
+
+def test_a_result_that_a_script_removes_is_gone_from_the_workspace(
+    tmp_path: Path, level: str
+) -> None:
+    """Not where the host has changed it, and no file of the host."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "note.txt").write_text("the host's")
+    results = workspace / "skill-files" / "cleaner"
+    source = (
+        "import os\n"
+        "names = ('old.txt', 'kept.txt', 'note.txt')\n"
+        "if os.path.exists('old.txt'):\n"
+        "    [os.unlink(name) for name in names]\n"
+        "else:\n"
+        "    [open(name, 'w').close() for name in names[:2]]\n"
+        "print('{}')"
+    )
+    write(tmp_path / "skills", "cleaner", source)
+    runtime = runtime_of(tmp_path / "skills", level, workspace=workspace)
+
+    made = runtime.call_sync("cleaner", {})
+    (results / "kept.txt").write_text("changed by the host")
+    removed = runtime.call_sync("cleaner", {"file": "note.txt"})
+
+    assert files_of(made) == [
+        "skill-files/cleaner/kept.txt",
+        "skill-files/cleaner/old.txt",
+    ]
+    assert (removed.status, files_of(removed)) == ("success", [])
+    assert [path.name for path in results.iterdir()] == ["kept.txt"]
+    assert (workspace / "note.txt").read_text() == "the host's"
 
 
 def test_two_untrusted_skills_do_not_see_each_other(tmp_path: Path, level: str) -> None:
@@ -427,9 +463,8 @@ def test_a_shared_workspace_is_that_of_the_host(tmp_path: Path, level: str) -> N
         "    file = os.open('file', os.O_CREAT | os.O_RDWR)\n"
         "    os.write(file, bytes(8 * 2**20))\n"
         "    os.unlink('file')",
-        "import os\nfor number in range(100):\n    os.mkdir('d')\n    os.chdir('d')",
     ],
-    ids=["files", "removed and still open", "too deep"],
+    ids=["files", "removed and still open"],
 )
 def test_a_script_that_fills_the_disk_is_stopped(
     tmp_path: Path, level: str, source: str
@@ -447,6 +482,26 @@ def test_a_script_that_fills_the_disk_is_stopped(
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.TOOL_EXECUTION_FAILED
     assert "files grew by more than 33,554,432 bytes" in response.errors[0].message
+
+
+def test_the_depth_of_a_tree_is_named_and_not_its_size(
+    tmp_path: Path, level: str
+) -> None:
+    """It is stopped, because its files cannot be measured in time; they did not
+    grow.
+    """
+    source = "import os, time\nfor number in range(100):\n    os.mkdir('d')\n"
+    source += "    os.chdir('d')\ntime.sleep(600)"
+    write(tmp_path / "skills", "digger", source)
+    runtime = runtime_of(
+        tmp_path / "skills", level, script_limits=Limits(workspace=32 * 2**20)
+    )
+
+    response = runtime.call_sync("digger", {}, timeout=300)
+
+    assert response.errors is not None
+    assert "directories more than 64 levels deep" in response.errors[0].message
+    assert "grew" not in response.errors[0].message
 
 
 def test_a_file_that_is_too_large_is_refused_before_the_script_runs(
@@ -468,6 +523,44 @@ def test_a_file_that_is_too_large_is_refused_before_the_script_runs(
 
     assert response.errors is not None
     assert "'large' is too large" in response.errors[0].message
+
+
+def test_what_a_session_keeps_has_a_total(tmp_path: Path, level: str) -> None:
+    """Of all untrusted skills together; each call may add to it. Another session has
+    directories of its own.
+    """
+    source = (
+        "import os\n"
+        "number = len(os.listdir('.'))\n"
+        "open(f'kept{number}', 'wb').write(bytes(3 * 2**20))\n"
+        "print('{}')"
+    )
+    write(tmp_path / "skills", "first", source)
+    write(tmp_path / "skills", "second", source)
+    runtime = runtime_of(
+        tmp_path / "skills", level, script_limits=Limits(session=5 * 2**20)
+    )
+    session = runtime.session()
+
+    answers = [
+        runtime.call_sync(name, {}, session=session)
+        for name in ("first", "second", "first", "second")
+    ]
+    other = runtime.call_sync("first", {})
+
+    assert [answer.ok for answer in answers] == [True, True, False, False]
+    assert answers[3].errors is not None
+    error = answers[3].errors[0]
+    assert error.message.startswith(
+        "The skill 'second' is not started: the files that untrusted skills keep in "
+        "this session have 6,"
+    )
+    assert error.message.endswith("bytes, and they may have 5,242,880 bytes")
+    assert error.suggested_action == (
+        "Start a new session; the host can set "
+        "SkillRuntime(script_limits=Limits(session=...))"
+    )
+    assert other.ok
 
 
 def test_an_unknown_sandbox_is_refused_when_the_runtime_is_made() -> None:

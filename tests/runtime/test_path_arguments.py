@@ -14,6 +14,7 @@ from skillruntime.runtime import SkillRuntime
 from skillruntime.runtime.call import WatchedWorkspace
 from skillruntime.runtime.files.path_arguments import has_paths, with_resolved_paths
 from tests.runtime.parts import Workspace
+from tests.skill_files import made
 
 PATH = {"type": "string", "format": "path"}
 
@@ -122,7 +123,7 @@ def test_paths_are_found_wherever_a_schema_says_so(
         arguments, Schema(schema), WatchedWorkspace(Workspace(tmp_path))
     )
 
-    assert resolved == _filled(expected, str(tmp_path))
+    assert resolved == (_filled(expected, str(tmp_path)), ())
 
 
 def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
@@ -151,15 +152,11 @@ def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
     )
 
     assert sent == {"a": ["x"], "b": {"c": 1}}
-    assert resolved["b"] is sent["b"]
-    assert (
-        with_resolved_paths(
-            sent,
-            Schema({"properties": {"d": PATH}}),
-            WatchedWorkspace(Workspace(tmp_path)),
-        )
-        is sent
+    assert resolved.arguments["b"] is sent["b"]
+    without = with_resolved_paths(
+        sent, Schema({"properties": {"d": PATH}}), WatchedWorkspace(Workspace(tmp_path))
     )
+    assert without.arguments is sent
 
 
 def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
@@ -215,7 +212,8 @@ def test_a_name_that_is_a_path_stays_inside(
     def arguments(key: str) -> dict[str, Any]:
         return {"files": {key: 1}} if "properties" in schema else {key: 1}
 
-    assert with_resolved_paths(arguments("a/b"), made, workspace) == arguments("a/b")
+    resolved = with_resolved_paths(arguments("a/b"), made, workspace)
+    assert resolved == (arguments("a/b"), ())
     for key in ("../x", "/etc/passwd", "a/../../x", "\0"):
         with pytest.raises(SkillInputError, match="outside"):
             with_resolved_paths(arguments(key), made, workspace)
@@ -242,7 +240,7 @@ def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
     missing = given.call_sync("size", {"path": "sale.csv"}).errors[0]
     assert missing.recoverable
     assert missing.suggested_action == (
-        f"'sale.csv' is not in the workspace {tmp_path}, which has 'sales.csv'. Send "
+        "'sale.csv' is not in the workspace, which has 'sales.csv'. Send "
         "the path of a file that is there, relative to the workspace, or ask the user "
         "for it"
     )
@@ -250,7 +248,7 @@ def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
         unset = session.call_sync("size", {"path": "sale.csv"}).errors[0]
         assert not unset.recoverable
         assert unset.suggested_action == (
-            f"'sale.csv' is not in the workspace {session.workspace.directory}, which "
+            "'sale.csv' is not in the workspace, which "
             "is empty. Tell the user: the host sets the directory of the files with "
             "workspace="
         )
@@ -258,10 +256,10 @@ def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
 
 def test_a_session_works_in_the_workspace_of_its_runtime(tmp_path: Path) -> None:
     """Unless it is given another one."""
-    runtime = SkillRuntime(workspace=tmp_path / "own")
+    runtime = SkillRuntime(workspace=made(tmp_path / "own"))
 
     assert runtime.session().workspace.directory == (tmp_path / "own").resolve()
     assert (
-        runtime.session(workspace=tmp_path / "other").workspace.directory
+        runtime.session(workspace=made(tmp_path / "other")).workspace.directory
         == (tmp_path / "other").resolve()
     )

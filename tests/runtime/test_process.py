@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from skillruntime.runtime import Limits, SandboxCommand
-from skillruntime.runtime.scripts.process import PlainProcess
+from skillruntime.runtime.scripts import process as module
 from tests import needs
 from tests.runtime.parts import Finished
 
@@ -42,7 +42,7 @@ async def run(
         {"PATH": os.environ["PATH"]},
         limits=Limits(stdout=stdout_limit),
     )
-    return await PlainProcess().run(command)
+    return await module.PlainProcess().run(command)
 
 
 async def pids_of(directory: Path) -> list[int]:
@@ -145,4 +145,26 @@ async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_f
 async def test_a_command_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
     """The caller decides what a missing command means."""
     with pytest.raises(FileNotFoundError):
-        await PlainProcess().run(SandboxCommand(("/no/such/command",), tmp_path))
+        await module.PlainProcess().run(SandboxCommand(("/no/such/command",), tmp_path))
+
+
+@pytest.fixture(params=["this system's way", "a process group"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How processes are ended: on Linux by a supervisor, elsewhere by their group."""
+    name: str = request.param
+    if name == "a process group":
+        monkeypatch.setattr(module, "_IS_LINUX", False)
+    return name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
+async def test_a_child_ends_with_its_process_in_either_way(
+    tmp_path: Path, way: str
+) -> None:
+    """The child is in the process's own group, which is not the host's."""
+    with anyio.fail_after(300):
+        finished = await run(tmp_path, START_GRANDCHILD)
+
+    assert finished.exit_code == 0
+    for pid in await pids_of(tmp_path):
+        await wait_until_gone(pid)

@@ -12,7 +12,7 @@ import pytest
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.runtime.scripts.python_start import is_started_as_module
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 IMPORTS_OWN = """
 import json
@@ -42,7 +42,7 @@ def runtime_of(tmp_path: Path, files: dict[str, str], *, trusted: bool) -> Skill
     return SkillRuntime(
         discover(tmp_path / "skills", trusted=trusted),
         approve=lambda request: True,
-        workspace=tmp_path / "work",
+        workspace=made(tmp_path / "work"),
     )
 
 
@@ -121,7 +121,7 @@ def test_a_script_is_started_as_its_instructions_start_it(
     files = {"SKILL.md": instructions, "scripts/run.py": source, **OWN_MODULES}
     runtime = runtime_of(tmp_path, files, trusted=trusted)
 
-    assert call(runtime, "own/run", argument_1="a b c") == [3, "scripts", "scripts.run"]
+    assert call(runtime, "own/run", args=["a b c"]) == [3, "scripts", "scripts.run"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,9 @@ def test_a_script_finds_the_directory_of_its_skill_and_plugin(tmp_path: Path) ->
         "scripts/show.sh": '#!/bin/bash\necho "$SKILL_ROOT:$1"\n',
     }
     directory = str(write_skill_files(skills, "own", "Counts", files))
-    runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")
+    runtime = SkillRuntime(
+        discover(skills, trusted=True), workspace=made(tmp_path / "work")
+    )
 
     assert call(runtime, "own/run")[:5] == [
         directory,

@@ -25,6 +25,7 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime import Approval, CallContext, SkillRuntime
 from tests import needs
+from tests.skill_files import made
 
 WriteSkill = Callable[..., SkillCatalog]
 ANYTHING = Contract.from_dict({"version": "1.0.0"}, name="any")
@@ -202,7 +203,7 @@ def test_an_untrusted_script_is_not_run(
     catalog = write_skill("open('ran', 'w')", trusted=False)
 
     error = error_of(
-        SkillRuntime(catalog, workspace=tmp_path / "w").call_sync("sample", {})
+        SkillRuntime(catalog, workspace=made(tmp_path / "w")).call_sync("sample", {})
     )
 
     assert (error.code, error.recoverable) == (ErrorCode.ACCESS_DENIED, False)
@@ -303,7 +304,7 @@ def test_a_context_knows_its_deadline_and_its_workspace(tmp_path: Path) -> None:
         (context.workspace / "notes.txt").write_text("done")
         return context.remaining
 
-    runtime = SkillRuntime(workspace=tmp_path / "w")
+    runtime = SkillRuntime(workspace=made(tmp_path / "w"))
     runtime.implements("it", contract=ANYTHING)(work)
 
     response = anyio.run(lambda: runtime.call("it", {}, timeout=50))

@@ -210,20 +210,19 @@ async def test_a_program_that_scripts_call_runs(
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(
-    ("program", "words", "configuration"),
-    [("soffice", ("--headless", "--version"), "/etc/libreoffice")],
-)
-async def test_a_program_with_its_configuration_in_etc_does_not_run_yet(
-    level: str, tmp_path: Path, program: str, words: tuple[str, ...], configuration: str
+async def test_libreoffice_starts_where_it_may_make_unix_sockets(
+    level: str, tmp_path: Path
 ) -> None:
-    """A known limit, met in Debian's packages: a script sees little of ``/etc``, and
-    the program aborts without it. When it runs, its row belongs in the test above.
+    """At the level of Landlock it ends at once, because it cannot read its
+    configuration: with it, and without these sockets, it would wait for good.
     """
-    if not Path(configuration).exists():
-        pytest.skip(f"needs Debian's {program}, which reads {configuration}")
+    if not Path("/etc/libreoffice").exists():
+        pytest.skip("needs Debian's soffice, which reads /etc/libreoffice")
 
-    finished = await run(level, tmp_path, program, *words)
+    finished = await run(level, tmp_path, "soffice", "--headless", "--version")
 
-    assert finished.exit_code != 0, finished.stdout
-    assert b"terminate called after throwing" in finished.stderr
+    if level == "bubblewrap":
+        assert (finished.exit_code, finished.stdout[:12]) == (0, b"LibreOffice ")
+    else:
+        assert finished.exit_code != 0
+        assert b"terminate called after throwing" in finished.stderr

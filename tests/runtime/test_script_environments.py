@@ -224,3 +224,23 @@ def test_without_uv_the_error_says_how_to_get_it(locked: SkillCatalog) -> None:
     """It is needed only to prepare."""
     with pytest.raises(ToolNotAvailableError, match=r"'no-such-uv'.*is not installed"):
         prepare_script(locked.activate("sample"), "scripts/run.py", uv="no-such-uv")
+
+
+def test_an_environment_that_another_process_finished_first_is_used(
+    locked: SkillCatalog, uv: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both built it from the same lock; the second one is thrown away."""
+    rename = Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        shutil.copytree(self, target, symlinks=True)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+
+    python = prepare_script(locked.activate("sample"), "scripts/run.py", uv=uv)
+
+    assert python.exists()
+    assert [each.name for each in python.parents[2].iterdir()] == [
+        python.parents[1].name
+    ]

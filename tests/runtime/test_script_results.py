@@ -284,7 +284,10 @@ def test_a_script_that_was_ended_shows_what_it_printed(
         "The script was ended by SIGKILL (its output is in data)"
     )
     assert (late.data, failure(late).code) == ("page 1", ErrorCode.TOOL_TIMEOUT)
-    assert failure(late).message.endswith("; what it had printed is in data")
+    assert failure(late).message.endswith(
+        "; data is the part that it had printed by then"
+    )
+    assert (failure(late).details or {})["partial"] is True
     assert flooded.data.startswith("page\npage\n")
     assert "more than" in failure(flooded).message
 
@@ -427,3 +430,14 @@ def test_a_hand_written_loop_gets_the_output_too(write_tool: WriteSkill) -> None
     response = tools.call_sync("sample_lint", {})
 
     assert "unused import" in to_text(response)
+
+
+@pytest.mark.parametrize("times", [2, 3, 2_000])
+def test_several_values_are_none_of_them_the_result(
+    write_skill: WriteSkill, times: int
+) -> None:
+    """However many there are."""
+    response = call(write_skill(f"print('{{\"row\": 1}}\\n' * {times})"))
+
+    assert failure(response).code is ErrorCode.INVALID_OUTPUT
+    assert "something other than one JSON value" in failure(response).message

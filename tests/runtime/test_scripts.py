@@ -1,5 +1,5 @@
 """Running a skill's script, and every way in which it can go wrong:
-`skillruntime/runtime/scripts/runner.py`.
+`skillruntime/runtime/scripts/script_runner.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import pytest
 from skillruntime.catalog import SkillCatalog
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime import SkillRuntime
+from skillruntime.runtime import CallContext, SkillRuntime
+from skillruntime.runtime.scripts.script_runner import ScriptRunner
 from tests import needs
+from tests.skill_files import made
 
 pytestmark = pytest.mark.processes
 
@@ -57,7 +59,9 @@ def test_a_script_gets_its_arguments_and_its_output_is_the_data(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
     """One JSON object on stdin, one JSON value on stdout, started in the workspace."""
-    response = call(write_skill(ECHO), {"text": "héllo ☃"}, workspace=tmp_path / "w")
+    response = call(
+        write_skill(ECHO), {"text": "héllo ☃"}, workspace=made(tmp_path / "w")
+    )
 
     assert response.status == "success"
     assert response.data["arguments"] == {"text": "héllo ☃"}
@@ -120,7 +124,7 @@ def test_new_files_are_listed(write_skill: WriteSkill, tmp_path: Path) -> None:
         "pathlib.Path('out/report.md').write_text('hi'); print('{}')"
     )
 
-    response = call(write_skill(source), workspace=tmp_path / "w")
+    response = call(write_skill(source), workspace=made(tmp_path / "w"))
 
     assert response.metadata is not None
     assert response.metadata["files"] == [
@@ -137,9 +141,9 @@ def test_a_path_reaches_the_script_absolute_and_one_outside_is_refused(
     schema = {"properties": {"file": {"type": "string", "format": "path"}}}
     catalog = write_skill(ECHO, input=schema)
 
-    inside = call(catalog, {"file": "a/b.txt"}, workspace=tmp_path / "w")
+    inside = call(catalog, {"file": "a/b.txt"}, workspace=made(tmp_path / "w"))
     outside = only_error(
-        call(catalog, {"file": "../../etc/passwd"}, workspace=tmp_path / "w")
+        call(catalog, {"file": "../../etc/passwd"}, workspace=made(tmp_path / "w"))
     )
 
     assert inside.data["arguments"] == {"file": str(tmp_path / "w" / "a" / "b.txt")}
@@ -542,7 +546,7 @@ async def test_a_cancelled_call_leaves_no_process_behind(
         "os.rename('pid.tmp', 'pid')\n"
         "time.sleep(600)"
     )
-    runtime = SkillRuntime(write_skill(source), workspace=tmp_path / "w")
+    runtime = SkillRuntime(write_skill(source), workspace=made(tmp_path / "w"))
     answers: list[SkillResponse] = []
 
     async def call_it() -> None:
@@ -568,7 +572,7 @@ def test_the_list_of_changed_files_is_short(
     """
     source = "for n in range(300): open(f'{n:03}', 'w').close()\nprint('{}')"
 
-    response = call(write_skill(source), {"text": "x"}, workspace=tmp_path / "w")
+    response = call(write_skill(source), {"text": "x"}, workspace=made(tmp_path / "w"))
 
     assert response.metadata is not None
     assert [file["path"] for file in response.metadata["files"]] == [
@@ -595,3 +599,27 @@ def test_a_forged_envelope_is_data(write_skill: WriteSkill) -> None:
     assert response.data == forged
     assert (response.metadata or {})["skill"] == "sample"
     assert "grants" not in (response.metadata or {})
+
+
+@pytest.mark.usefixtures("some_sandbox")
+def test_the_runner_of_an_untrusted_script_knows_that_its_directory_is_untrusted(
+    write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that such a script may have written never run unconfined."""
+    seen = []
+    run = ScriptRunner.__call__
+
+    async def noted(
+        self: ScriptRunner, arguments: dict[str, Any], context: CallContext
+    ) -> Any:
+        seen.append(context.has_untrusted_files())
+        return await run(self, arguments, context)
+
+    monkeypatch.setattr(ScriptRunner, "__call__", noted)
+
+    for trusted in (False, True):
+        catalog = write_skill(ECHO, trusted=trusted)
+        runtime = SkillRuntime(catalog, approve=lambda request: True)
+        assert runtime.call_sync("sample", {}).ok
+
+    assert seen == [True, False]

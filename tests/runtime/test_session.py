@@ -11,10 +11,26 @@ import anyio
 import pytest
 
 from skillruntime.catalog import SkillCatalog
-from skillruntime.errors import SkillNotFoundError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 from skillruntime.runtime import SkillRuntime
+from tests.skill_files import made
 
 WriteSkill = Callable[..., SkillCatalog]
+
+
+@pytest.mark.parametrize("name", ["typo", "file"])
+def test_a_workspace_is_a_directory_that_exists(tmp_path: Path, name: str) -> None:
+    """A misspelt path would become an empty directory beside the meant one."""
+    (tmp_path / "file").write_text("")
+    refused = (
+        "is not a directory" if name == "file" else "does not exist; make it first"
+    )
+
+    with pytest.raises(InvalidSkillError, match=refused):
+        SkillRuntime(workspace=tmp_path / name)
+    with pytest.raises(InvalidSkillError, match=refused):
+        SkillRuntime().session(workspace=tmp_path / name)
+    assert not (tmp_path / "typo").exists()
 
 
 def test_an_activation_gives_instructions_files_and_tools(
@@ -98,7 +114,7 @@ print(number)
     with runtime.session() as session:
         numbers = [session.call_sync("sample", {}).data for _ in range(3)]
         directory = session.workspace.directory
-    own = runtime.session(workspace=tmp_path / "own")
+    own = runtime.session(workspace=made(tmp_path / "own"))
     own.call_sync("sample", {})
     own.close()
 

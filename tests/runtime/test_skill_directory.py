@@ -11,7 +11,7 @@ import pytest
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.runtime.presentation.skill_directory import SkillDirectory
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 BODY = (
     "Run {baseDir}/scripts/a.sh, ${CLAUDE_SKILL_DIR}/b, `${SKILL_DIR}/c` and "
@@ -33,7 +33,7 @@ def loaded(runtime: SkillRuntime, **options: Any) -> str:
 def test_the_model_is_shown_where_a_trusted_skill_lies(tmp_path: Path) -> None:
     """One line for the skill and one for the workspace, if the host named one."""
     directory = write(tmp_path / "skills")
-    work = tmp_path / "work"
+    work = made(tmp_path / "work")
     runtime = SkillRuntime(discover(tmp_path / "skills", trusted=True), workspace=work)
 
     lines = loaded(runtime).splitlines()
@@ -48,6 +48,7 @@ def test_a_directory_named_relatively_is_shown_whole(
     """A shell may be somewhere else."""
     directory = write(tmp_path / "skills")
     monkeypatch.chdir(tmp_path)
+    made(tmp_path / "work")
     runtime = SkillRuntime(discover("skills", trusted=True), workspace="work")
 
     text = loaded(runtime)
@@ -73,7 +74,7 @@ def test_the_host_decides_for_trusted_skills_alone(
     write(tmp_path / "skills", **{"more.md": BODY})
     runtime = SkillRuntime(
         discover(tmp_path / "skills", trusted=trusted),
-        workspace=tmp_path / "work" if named else None,
+        workspace=made(tmp_path / "work") if named else None,
         tell_directories=tell,
     )
 
@@ -91,9 +92,11 @@ def test_the_workspace_of_a_session_counts_as_named(tmp_path: Path) -> None:
     write(tmp_path / "skills")
     runtime = SkillRuntime(discover(tmp_path / "skills", trusted=True))
 
-    assert f"Workspace: {tmp_path / 'a'}" in loaded(runtime, workspace=tmp_path / "a")
+    assert f"Workspace: {tmp_path / 'a'}" in loaded(
+        runtime, workspace=made(tmp_path / "a")
+    )
     assert "Workspace: " not in loaded(
-        runtime, workspace=tmp_path / "a", tell_directories=False
+        runtime, workspace=made(tmp_path / "a"), tell_directories=False
     )
 
 
@@ -103,7 +106,7 @@ def test_the_variables_of_a_text_are_filled(tmp_path: Path) -> None:
     """
     directory = write(tmp_path / "skills", **{"more.md": BODY})
     runtime = SkillRuntime(
-        discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work"
+        discover(tmp_path / "skills", trusted=True), workspace=made(tmp_path / "work")
     )
     expected = (
         f"Run {directory}/scripts/a.sh, {directory}/b, `{directory}/c` and "
@@ -134,7 +137,7 @@ def test_what_a_person_typed_is_not_filled(tmp_path: Path) -> None:
     """Only the skill's own text names its directory so."""
     write(tmp_path / "skills", "Say $ARGUMENTS.\n")
     runtime = SkillRuntime(
-        discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work"
+        discover(tmp_path / "skills", trusted=True), workspace=made(tmp_path / "work")
     )
 
     with runtime.session() as session:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillruntime import ErrorCode, Grants, SkillRuntime, discover
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 NEEDS = "import os\nprint(os.environ['REPORT_TOKEN'] + os.sys.argv[0][:0])\n"
 READS = (
@@ -30,7 +30,7 @@ def runtime_of(
     return SkillRuntime(
         discover(tmp_path / "skills", trusted=trusted),
         approve=lambda request: True,
-        workspace=tmp_path / "work",
+        workspace=made(tmp_path / "work"),
         **options,
     )
 
@@ -126,7 +126,7 @@ def test_a_variable_that_is_only_read_stops_no_call(
     error = runtime.call_sync("own/run", {}).errors[0]
 
     assert error.code is ErrorCode.TOOL_EXECUTION_FAILED
-    assert error.details["not_granted"] == ["REPORT_TOKEN"]
+    assert error.details["not_granted"] == {"environment": ["REPORT_TOKEN"]}
     assert "It ran without REPORT_TOKEN" in error.suggested_action
     assert ALLOWS in error.suggested_action
 

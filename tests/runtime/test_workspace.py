@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from skillruntime.runtime.files import workspace as module
-from skillruntime.runtime.files.workspace import Workspace
 
 
 def test_a_temporary_workspace_goes_when_it_is_closed() -> None:
     """Without a directory from the host a fresh one is made, and removed with what is
     in it.
     """
-    workspace = Workspace()
+    workspace = module.Workspace()
     directory = workspace.directory
     (directory / "file.txt").write_text("x")
 
@@ -28,7 +27,7 @@ def test_a_temporary_workspace_goes_when_it_is_closed() -> None:
 
 def test_the_hosts_own_directory_stays(tmp_path: Path) -> None:
     """A directory that the host gave is made where needed and never removed."""
-    workspace = Workspace(tmp_path / "new")
+    workspace = module.Workspace(tmp_path / "new")
     assert workspace.directory == tmp_path / "new"
 
     workspace.close()
@@ -41,7 +40,7 @@ def test_the_hosts_own_directory_stays(tmp_path: Path) -> None:
 )
 def test_paths_inside_are_made_absolute(tmp_path: Path, path: str) -> None:
     """A path inside is given back absolute, whether or not there is such a file."""
-    resolved = Workspace(tmp_path).resolve(path)
+    resolved = module.Workspace(tmp_path).resolve(path)
 
     assert resolved == (tmp_path / path).resolve()
 
@@ -49,7 +48,7 @@ def test_paths_inside_are_made_absolute(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize("path", ["..", "../x", "/etc/passwd", "deep/../../x", "a\0b"])
 def test_paths_outside_and_unusable_ones_are_refused(tmp_path: Path, path: str) -> None:
     """Every path outside is refused, and so is one that a file system cannot hold."""
-    assert Workspace(tmp_path / "w").resolve(path) is None
+    assert module.Workspace(tmp_path / "w").resolve(path) is None
 
 
 def test_a_link_inside_does_not_lead_outside(tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_a_link_inside_does_not_lead_outside(tmp_path: Path) -> None:
     (inside / "file").write_text("x")
     (inside / "out").symlink_to(tmp_path)
     (inside / "in").symlink_to(inside / "file")
-    workspace = Workspace(inside)
+    workspace = module.Workspace(inside)
 
     assert workspace.resolve("out/secret") is None
     assert workspace.resolve("in") == inside / "file"
@@ -71,7 +70,7 @@ def test_new_and_changed_files_are_listed(tmp_path: Path) -> None:
     """New and changed files are listed with type and size; unchanged files are not."""
     (tmp_path / "same.txt").write_text("same")
     (tmp_path / "changed.csv").write_text("a")
-    workspace = Workspace(tmp_path)
+    workspace = module.Workspace(tmp_path)
     before = workspace.snapshot()
     assert before is not None
 
@@ -91,7 +90,7 @@ def test_hidden_directories_and_links_are_not_watched(tmp_path: Path) -> None:
     (tmp_path / ".git" / "config").write_text("x")
     (tmp_path / "link").symlink_to("/etc")
 
-    assert Workspace(tmp_path).snapshot() == {}
+    assert module.Workspace(tmp_path).snapshot() == {}
 
 
 def test_too_many_files_are_not_watched(
@@ -102,7 +101,7 @@ def test_too_many_files_are_not_watched(
     for number in range(5):
         (tmp_path / str(number)).write_text("x")
 
-    assert Workspace(tmp_path).snapshot() is None
+    assert module.Workspace(tmp_path).snapshot() is None
 
 
 def test_directories_and_links_are_counted_too(
@@ -113,10 +112,32 @@ def test_directories_and_links_are_counted_too(
     """
     monkeypatch.setattr(module, "FILE_LIMIT", 3)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
-    assert Workspace(tmp_path).snapshot() == {}
+    assert module.Workspace(tmp_path).snapshot() == {}
     (tmp_path / "link").symlink_to("a")
 
-    assert Workspace(tmp_path).snapshot() is None
+    assert module.Workspace(tmp_path).snapshot() is None
+
+
+def test_nothing_more_is_listed_once_there_are_too_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look ends in the directory that goes beyond the limit."""
+    monkeypatch.setattr(module, "FILE_LIMIT", 12)
+    for number in range(10):
+        (tmp_path / f"directory{number}").mkdir()
+        for name in range(5):
+            (tmp_path / f"directory{number}" / str(name)).write_text("x")
+    listed = []
+    scandir = os.scandir
+
+    def noted(at: int) -> os._ScandirIterator[str]:
+        listed.append(at)
+        return scandir(at)  # type: ignore[return-value]
+
+    monkeypatch.setattr(os, "scandir", noted)
+
+    assert module.Workspace(tmp_path).snapshot() is None
+    assert len(listed) == 2
 
 
 @pytest.mark.processes
@@ -124,7 +145,7 @@ def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     """A disk that is full in the middle leaves neither a part of the copy nor a
     temporary file.
     """
-    workspace = Workspace(tmp_path / "w")
+    workspace = module.Workspace(tmp_path / "w")
     (workspace.directory / "report.md").write_bytes(b"x" * 200_000)
     (tmp_path / "out").mkdir()
     pid = os.fork()
@@ -154,7 +175,7 @@ def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
     """A link in any part of the path is refused, and so are a FIFO and an existing
     target.
     """
-    workspace = Workspace(tmp_path / "w")
+    workspace = module.Workspace(tmp_path / "w")
     (workspace.directory / "out").mkdir()
     (workspace.directory / "out" / "report.md").write_text("hi")
     (tmp_path / "secret").write_text("canary")
@@ -184,7 +205,7 @@ def test_a_name_that_is_not_text_is_shown_with_escapes(tmp_path: Path) -> None:
     """A file's name is any bytes on Linux; one that is not UTF-8 broke every envelope
     that listed it.
     """
-    workspace = Workspace(tmp_path)
+    workspace = module.Workspace(tmp_path)
     before = workspace.snapshot() or {}
     try:
         (tmp_path / os.fsdecode(b"a\xff.txt")).touch()

@@ -36,6 +36,17 @@ def read_port(process: subprocess.Popen[bytes], within: float = 300.0) -> int:
     return int(line)
 
 
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Return where a server says that it listens."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.startswith("serving"):
+            return line.split()[-1]
+    raise AssertionError("".join(said))
+
+
 class KillableServer:
     """The server of killable.py on *directory*: each of its starts has another port."""
 

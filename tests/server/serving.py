@@ -33,7 +33,6 @@ from skillruntime.server import (
     describe,
     memory_executions,
 )
-from skillruntime.server.metrics import Metrics
 from tests import needs
 from tests.remote.parts import (
     AuthConfig,
@@ -47,7 +46,7 @@ from tests.remote.parts import (
     WireRequest,
     WireResponse,
 )
-from tests.server.parts import hash_key
+from tests.server.parts import Metrics, hash_key
 from tests.server.processes import read_port
 
 BASE = "http://127.0.0.1:8400"

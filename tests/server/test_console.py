@@ -116,15 +116,57 @@ async def test_a_running_execution_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"sec_fetch_site": "cross-site"}, {"origin": "https://evil.example"}]
+    "headers",
+    [
+        {"sec_fetch_site": "cross-site"},
+        {"origin": "https://evil.example"},
+        {"referer": "https://evil.example/page?x=http://a.example/"},
+        {"origin": "http://a.example", "referer": "https://evil.example/"},
+        {"referer": "http://["},
+    ],
 )
 async def test_a_form_of_another_place_does_nothing(headers: dict[str, str]) -> None:
     """Cross-site request forgery."""
     async with serve_in_memory() as served:
-        page = await look(served, "POST", "/ui/skills/echo", {"text": "x"}, **headers)
+        page = await look(
+            served,
+            "POST",
+            "/ui/skills/echo",
+            {"text": "x"},
+            host="a.example",
+            **headers,
+        )
 
     assert page.status == 403
     assert served.skills.ran == []
+
+
+async def test_a_form_of_the_servers_own_pages_is_sent() -> None:
+    """By what a browser says of its origin; the case of a host does not count."""
+    async with serve_in_memory() as served:
+        page = await look(
+            served,
+            "POST",
+            "/ui/skills/echo",
+            {"text": "x"},
+            host="a.example:8400",
+            origin="http://A.example:8400",
+            referer="http://a.example:8400/ui/skills/echo",
+        )
+
+    assert page.status == 303
+
+
+async def test_a_form_with_too_many_fields_is_refused() -> None:
+    """With a page that says so; so is a query."""
+    fields = {f"f{number}": "x" for number in range(1001)}
+    async with serve_in_memory() as served:
+        form = await look(served, "POST", "/ui/skills/echo", fields)
+        query = await look(served, "GET", "/ui/executions?" + "a=1&" * 100 + "a=1")
+
+    assert (form.status, query.status) == (400, 400)
+    assert b"form should be at most 1,000 fields, not 1,001 fields" in form.body
+    assert b"query should be at most 100 fields, not 101 fields" in query.body
 
 
 async def test_what_is_not_there() -> None:

@@ -29,6 +29,18 @@ def test_every_variable_is_an_option_of_the_server(name: str) -> None:
     assert named <= VARIABLES
 
 
+@pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml", "skillruntime.service"])
+def test_every_server_says_how_to_make_its_key(name: str) -> None:
+    """Others reach it: without a key it does not start."""
+    head = [
+        line
+        for line in (DEPLOY / name).read_text("utf-8").splitlines()
+        if line.startswith("#")
+    ]
+
+    assert any("--new-key ann" in line for line in head)
+
+
 def test_two_servers_share_a_database_behind_a_proxy() -> None:
     """Both wait for the database, and have longer to stop than what runs has to end."""
     document = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
@@ -49,20 +61,16 @@ def test_two_servers_share_a_database_behind_a_proxy() -> None:
     assert "server-1:8400 server-2:8400" in (DEPLOY / "Caddyfile").read_text("utf-8")
 
 
-def test_a_pod_is_asked_whether_it_is_ready() -> None:
-    """And is not ended while the database is away: /health answers."""
-    documents = list(
-        yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
-    )
-    [container] = documents[0]["spec"]["template"]["spec"]["containers"]
+def test_one_dockerfile_has_the_server_and_the_command_line() -> None:
+    """A build without a target makes the last stage, which is the server."""
+    text = (DEPLOY / "Dockerfile").read_text("utf-8")
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", text, re.MULTILINE)
+    entries = re.findall(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 
-    assert [each["kind"] for each in documents] == [
-        "Deployment",
-        "Service",
-        "PodDisruptionBudget",
-    ]
-    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
-    assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+    assert stages == ["base", "cli", "server"]
+    assert entries == ['["skillruntime"]', '["skillruntime", "serve"]']
+    assert compose["services"]["server-1"]["build"]["target"] == "server"
 
 
 @pytest.mark.processes

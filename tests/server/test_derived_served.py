@@ -16,7 +16,7 @@ from skillruntime.remote import SkillDescriptor
 from skillruntime.runtime import Approval, SkillRuntime
 from skillruntime.server import serve_catalog
 from tests.remote.parts import CapabilityType
-from tests.skill_files import write_skill_files
+from tests.skill_files import made, write_skill_files
 
 SCRIPT = """
 import argparse, json
@@ -134,7 +134,7 @@ def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(
         return allowed
 
     runtime = SkillRuntime(
-        discover(skills), approve=approve, workspace=tmp_path / "work"
+        discover(skills), approve=approve, workspace=made(tmp_path / "work")
     )
 
     response = runtime.call_sync("carpentry/paint", {"colour": "red", "coats": "3"})
@@ -151,7 +151,9 @@ def test_a_derived_tool_of_a_trusted_skill_runs_unasked(
     skills: Path, tmp_path: Path
 ) -> None:
     """As every script of a trusted skill does."""
-    runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")
+    runtime = SkillRuntime(
+        discover(skills, trusted=True), workspace=made(tmp_path / "work")
+    )
 
     response = runtime.call_sync("carpentry/cut", {"how": "saw", "length": "300"})
 

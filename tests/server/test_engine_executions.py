@@ -5,6 +5,7 @@ without them.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 
 from tests import needs
-from tests.remote.parts import ExecutionStatus
+from tests.remote.parts import ExecutionStatus, Progress
 from tests.server.parts import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
@@ -37,6 +38,42 @@ async def test_a_server_with_a_free_place_begins_what_it_accepts(
 
     assert last.status is ExecutionStatus.COMPLETED
     assert ran == ["exec-a", "exec-b"]
+
+
+async def test_a_late_report_of_progress_does_not_alter_what_has_ended(
+    url: str,
+) -> None:
+    """Its time of end too, though the engine notes when the row was written."""
+    ran: list[str] = []
+
+    async with opened(counting(ran, anyio.sleep_forever), url) as executions:
+        await executions.submit(ticket("a"))
+        await until(lambda: bool(ran))
+        cancelled = await executions.cancel("exec-a")
+        await until(lambda: not executions.running)  # type: ignore[attr-defined]
+        progress = Progress(1, 2)
+        note: Any = executions._note_progress  # type: ignore[attr-defined]
+        await note("exec-a", progress)
+        executions._ended.clear()  # type: ignore[attr-defined]
+        found = await executions.get("exec-a")
+
+    assert cancelled is not None and cancelled.is_final
+    assert found is not None and found[1] == cancelled
+
+
+async def test_progress_is_seen_by_other_servers(url: str) -> None:
+    """In the attributes of its workflow."""
+    ran: list[str] = []
+
+    async with opened(counting(ran, anyio.sleep_forever), url) as executions:
+        await executions.submit(ticket("a"))
+        await until(lambda: bool(ran))
+        progress = Progress(1, 2, "half")
+        note: Any = executions._note_progress  # type: ignore[attr-defined]
+        await note("exec-a", progress)
+        page = await executions.list(None)
+
+    assert page.executions[0].progress == Progress(1, 2, "half")
 
 
 async def test_what_was_taken_is_run_though_the_answer_was_lost(

@@ -199,15 +199,16 @@ def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(
         async with durable_executions(SkillWork(*Skills().runtime()), url):
             raise AssertionError("it must not start")
 
-    dbos.DBOS(
-        config={
-            "name": "host",
-            "system_database_url": f"sqlite:///{tmp_path / 'dbos.sqlite'}",
-        }
-    )
+    config = {
+        "name": "host",
+        "system_database_url": f"sqlite:///{tmp_path / 'dbos.sqlite'}",
+    }
+    own = dbos.DBOS(config=config)
     try:
         with pytest.raises(SkillRuntimeError, match="has a DBOS instance of its own"):
             anyio.run(serve)
+        # The refused server has not ended the host's instance.
+        assert dbos.DBOS(config=config) is own
     finally:
         dbos.DBOS.destroy()
 

@@ -23,10 +23,9 @@ from skillruntime.server.executions.errors import (
     NotHeldError,
     TooManyError,
 )
-from skillruntime.server.executions.outcomes import Outcome, as_released
 from skillruntime.server.executions.sqlite.database import SqliteDatabase
 from tests.remote.parts import ExecutionStatus
-from tests.server.parts import Report, Ticket, Work, read_secret
+from tests.server.parts import Outcome, Report, Ticket, Work, as_released, read_secret
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")

@@ -620,7 +620,7 @@ async def test_bad_arguments_are_violations(serving: Serving) -> None:
     assert document["error"]["details"]["violations"][0]["field"] == "/inputs/text"
     assert {
         each["field"] for each in read(no_object)["error"]["details"]["violations"]
-    } == {"/skill_id", "/inputs"}
+    } == {"/inputs"}
     assert served.skills.ran == []
 
 
@@ -667,6 +667,29 @@ async def test_a_body_that_is_not_a_request_is_refused(
 
     assert response.status == 400
     assert read(response)["error"]["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"caller": {}},
+        {"caller": {"id": "anonymous", "type": "service"}, "skill_id": "echo"},
+    ],
+)
+async def test_the_caller_and_the_skill_have_defaults(
+    serving: Serving, body: dict[str, Any]
+) -> None:
+    """The key says who calls, and the address says what; the same execution is begun."""
+    async with serving() as served:
+        response = await served.ask(
+            "POST",
+            "/skills/echo/invoke",
+            {"inputs": {"text": "a"}, **body},
+            prefer="wait=30",
+        )
+
+    assert read(response)["output"] == {"said": "a"}
 
 
 async def test_another_skills_id_in_the_body_is_refused(serving: Serving) -> None:

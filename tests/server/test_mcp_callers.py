@@ -85,3 +85,48 @@ def test_a_token_is_asked_for_where_a_skill_is_not_for_everyone(
     assert bool(token) is asks
     assert (without.status_code == 401) is asks
     assert with_it.status_code != 401
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def test_sessions_over_http_have_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session above it is refused, and the others work on; when one ends, another
+    may begin.
+    """
+    from starlette.testclient import TestClient
+
+    from skillruntime.adapters.mcp import serve_http
+
+    apps: list[Any] = []
+
+    async def keep(self: Any) -> None:
+        apps.append(self.config.app)
+
+    monkeypatch.setattr(uvicorn.Server, "serve", keep)
+    monkeypatch.setattr("skillruntime.adapters.mcp_server.local_port.MOST_SESSIONS", 2)
+    write_skill(tmp_path)
+    anyio.run(serve_http, discover(tmp_path))
+    headers = {"accept": "application/json, text/event-stream"}
+    with TestClient(apps[0], base_url="http://localhost:8400") as client:
+        begun = [
+            client.post("/mcp", json=INITIALIZE, headers=headers) for _ in range(3)
+        ]
+        own = {**headers, "mcp-session-id": begun[0].headers["mcp-session-id"]}
+        still = client.post("/mcp", json=PING, headers=own)
+        client.delete("/mcp", headers=own)
+        after = client.post("/mcp", json=INITIALIZE, headers=headers)
+
+    assert [each.status_code for each in begun] == [200, 200, 503]
+    assert (still.status_code, after.status_code) == (200, 200)

@@ -105,6 +105,21 @@ def test_the_document_is_openapi_and_has_one_path_for_each_skill() -> None:
     ]
 
 
+def test_what_probes_and_prometheus_ask_is_in_the_document() -> None:
+    """With the statuses of a server that drains, and of a caller without a key."""
+    descriptor = SkillDescriptor.from_dict(TRANSLATOR)
+
+    paths = build_openapi([descriptor], descriptor.provider)["paths"]
+
+    ready, metrics = (
+        paths[path]["get"]["responses"] for path in ("/ready", "/metrics")
+    )
+    assert sorted(ready) == ["200", "503"]
+    assert sorted(metrics) == ["200", "401", "429", "503"]
+    assert [*metrics["200"]["content"]] == ["text/plain"]
+    assert [*metrics["401"]["content"]] == ["application/json"]
+
+
 def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
     """4.2 and 6.3 name no form of an id; braces would be a template of OpenAPI."""
     descriptor = SkillDescriptor.from_dict({**TRANSLATOR, "id": "urn:x/{技}"})

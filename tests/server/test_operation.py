@@ -4,9 +4,13 @@ readiness, what is left out.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
+import subprocess
+import sys
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +22,19 @@ from click.testing import CliRunner
 from skillruntime.catalog import discover
 from skillruntime.cli.serve import command
 from skillruntime.contract import Contract
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError
-from skillruntime.runtime import SkillRuntime
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.remote import AddressGuard
+from skillruntime.runtime import Grants, SkillRuntime
 from skillruntime.server import (
     DatabaseAwayError,
     Hosting,
     PublishedSkill,
+    Webhooks,
     add_key,
     describe,
     host_skills,
 )
+from tests.server.parts import Ticket, timed_out
 from tests.server.serving import (
     KEY,
     OPERATOR_KEY,
@@ -36,6 +43,52 @@ from tests.server.serving import (
 )
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("name", ["repotr", "report/sumarize"])
+async def test_grants_for_a_missing_skill_are_refused_at_the_start(
+    name: str, tmp_path: Path
+) -> None:
+    """A mistyped name would be noticed when a script lacks the network."""
+    skill(tmp_path / "skills", "report", "1.0.0")
+    runtime = SkillRuntime(
+        discover(tmp_path / "skills"), grants={name: Grants(network=True)}
+    )
+
+    with pytest.raises(SkillNotFoundError, match=name):
+        await host_skills(runtime, Hosting(data=tmp_path / "data"))
+
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("executions.db", "executions.db cannot be opened as a SQLite database: file"),
+        ("secret", "secret has 9 bytes, and a secret has 32"),
+    ],
+)
+async def test_a_damaged_file_of_the_directory_is_named(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    """With a short secret, the ids of executions could be guessed."""
+    (tmp_path / name).write_bytes(b"destroyed")
+
+    with pytest.raises(SkillRuntimeError, match=said):
+        await served(tmp_path, data=tmp_path)
+    gc.collect()  # Python 3.13 warns of a connection that is still open
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """It is not an address at which the server cannot listen."""
+    (tmp_path / "file").touch()
+    skill(tmp_path / "skills", "report", "1.0.0")
+    options = ["-s", str(tmp_path / "skills"), "--data", str(tmp_path / "file" / "x")]
+
+    result = CliRunner().invoke(command, options)
+
+    assert result.exit_code == 1
+    assert result.stderr == f"cannot use {tmp_path / 'file' / 'x'}: Not a directory\n"
 
 
 def test_every_option_is_a_variable() -> None:
@@ -64,12 +117,90 @@ def test_a_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_a_variable_without_effect_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the nearest one; those of keys and of other commands are none of its
+    business.
+    """
+    monkeypatch.setenv("SKILLRUNTIME_CAPACTY", "3")
+    monkeypatch.setenv("SKILLRUNTIME_API_KEY_EXAMPLE_COM", "k")
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "c")
+
+    result = CliRunner().invoke(command, ["--database", "skills.db"])
+
+    assert [line for line in result.stderr.splitlines() if "warning" in line] == [
+        "warning: the variable SKILLRUNTIME_CAPACTY has no effect; did you mean "
+        "SKILLRUNTIME_CAPACITY?"
+    ]
+
+
+def test_networks_of_webhooks_are_for_a_server_that_sends_some() -> None:
+    """And a value that is not a network is refused."""
+    alone = CliRunner().invoke(command, ["--webhook-allow", "10.0.0.0/8"])
+    wrong = CliRunner().invoke(command, ["--webhooks", "--webhook-allow", "inside"])
+
+    assert (alone.exit_code, wrong.exit_code) == (2, 2)
+    assert "--webhook-allow needs --webhooks" in alone.stderr
+
+
+async def test_a_webhook_may_be_in_a_network_that_is_allowed() -> None:
+    """In no other private one."""
+    guard = AddressGuard(networks=(ip_network("10.0.0.0/8"),))
+    webhooks = Webhooks(b"secret", guard=guard)
+    addresses = ["http://10.1.2.3/a", "http://192.168.0.1/", "http://127.0.0.1:80/"]
+
+    allowed = [await webhooks.allows(address) for address in addresses]
+
+    assert allowed == [True, False, False]
+
+
+def test_wrong_grants_and_a_file_as_workspace_are_refused_at_the_start(
+    tmp_path: Path,
+) -> None:
+    """Not at the first call that needs them."""
+    (tmp_path / "file").touch()
+    wrong: Any = {"good": {"network": True}}
+
+    with pytest.raises(TypeError, match=r'grants are \{"skill": Grants'):
+        SkillRuntime(grants=wrong)
+    with pytest.raises(InvalidSkillError, match=r"is (a file, )?not a directory"):
+        SkillRuntime(workspace=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit"), [(30.0, "30000ms"), (0.25, "250ms"), (0.0004, "0.4 ms")]
+)
+def test_a_timeout_below_a_millisecond_is_not_nothing(
+    seconds: float, limit: str
+) -> None:
+    """Whole milliseconds are written as in section 6.6."""
+    ticket = Ticket(
+        "exec-a", "ann", "s", "s@1", "s", {}, fingerprint="f", timeout=seconds
+    )
+
+    error = timed_out(ticket).error
+
+    assert error is not None
+    assert error.message == (
+        f"Skill execution exceeded the configured timeout of {limit}"
+    )
+
+
 def test_mcp_refuses_what_it_does_not_keep() -> None:
     """Who may call is for MCP the token's to say."""
     result = CliRunner().invoke(command, ["--mcp", "--http", "--access", "private"])
 
     assert result.exit_code == 2
     assert "clients send SKILLRUNTIME_MCP_TOKEN" in result.stderr
+
+
+def test_mcp_refuses_a_database_that_it_would_not_use() -> None:
+    """Its operator would believe that tasks are shared."""
+    options = ["--mcp", "--database", "postgresql://h/d"]
+
+    result = CliRunner().invoke(command, options)
+
+    assert result.exit_code == 2
+    assert "--database is not for --mcp" in result.stderr
 
 
 def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
@@ -173,8 +304,7 @@ async def test_a_server_beyond_this_machine_needs_keys_or_is_public(
     data = tmp_path / "data"
 
     with pytest.raises(
-        SkillRuntimeError,
-        match="make one with --new-key, or serve everyone with --public",
+        SkillRuntimeError, match="--new-key NAME`, or serve everyone with --public"
     ):
         await served(tmp_path / "skills", host="0.0.0.0", data=data, public=False)
     for_everyone = await served(
@@ -209,6 +339,10 @@ async def test_metrics_tell_how_executions_end() -> None:
     ]
     assert 'skillruntime_execution_seconds_count{skill="echo"} 1.0' in lines
     assert "skillruntime_queue_seconds_count 2.0" in lines
+    assert (
+        'skillruntime_calls_by_version_total{skill="echo",versions="current"} 1.0'
+        in lines
+    )
     assert "skillruntime_webhook_failures_total 0.0" in lines
     assert "skillruntime_database_up 1.0" in lines
 
@@ -267,3 +401,27 @@ def ask_at_once(port: int, number: int) -> list[int]:
     for connection in connections:
         connection.close()
     return statuses
+
+
+@pytest.mark.processes
+def test_a_server_names_the_keys_that_it_does_not_read(tmp_path: Path) -> None:
+    """They were made without its --data, so it serves everyone."""
+    start = [sys.executable, "-m", "skillruntime", "serve"]
+    subprocess.run([*start, "--new-key", "ann"], cwd=tmp_path, check=True)
+    (tmp_path / "skills").mkdir()
+
+    server = subprocess.Popen(
+        [*start, "-s", "skills", "--data", "data", "--port", "0"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    said = server.stderr.readline()
+    server.kill()
+    server.communicate()
+
+    assert said == (
+        "warning: this server does not read the keys in .skillruntime/keys.json; make "
+        "its keys with --data data\n"
+    )

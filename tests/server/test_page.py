@@ -26,6 +26,7 @@ import pytest
 
 from tests import needs
 from tests.server.postgres import Postgres
+from tests.server.processes import address_of
 
 pytest.importorskip("starlette", reason=needs.to_install("starlette"))
 pytest.importorskip("dbos", reason=needs.to_install("dbos"))
@@ -99,17 +100,6 @@ def serving(
         process.wait()
         assert process.stderr is not None
         process.stderr.close()
-
-
-def address_of(process: subprocess.Popen[str]) -> str:
-    """Return where a server says that it listens."""
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if line.startswith("serving"):
-            return line.split()[-1]
-    raise AssertionError("".join(said))
 
 
 def running_by_server(postgres: Postgres, database: str) -> list[set[str]]:

@@ -62,6 +62,7 @@ async def test_every_address_refuses_every_other_method_and_names_its_own(
         "/executions/x/result": "GET, HEAD",
         "/executions/x/complete": "POST",
         "/executions/x/release": "POST",
+        "/executions/x/leave": "POST",
         "/openapi.json": "GET, HEAD",
         "/health": "GET, HEAD",
         "/metrics": "GET, HEAD",

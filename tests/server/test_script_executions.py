@@ -105,6 +105,45 @@ async def test_a_clients_runtime_answers_as_the_servers(tmp_path: Path) -> None:
     assert response.metadata["stderr"] == "one file was checked"
 
 
+@asynccontextmanager
+async def serve_counter(directory: Path) -> AsyncIterator[Served]:
+    """Serve one skill whose script prints a line and then never ends."""
+    contract = {"version": "1.0.0", "run": {"script": "scripts/run.py"}}
+    source = "import time\nprint('page 1', flush=True)\ntime.sleep(6000)\n"
+    files = {"scripts/run.py": source, "contract.json": json.dumps(contract)}
+    write_skill_files(directory, "counter", "Counts pages", files)
+    runtime = SkillRuntime(discover(directory, trusted=True))
+    published = serve_catalog(runtime, base_url=BASE)
+    async with memory_executions(SkillWork(runtime, published)) as executions:
+        service = SkillService(published, executions)
+        yield Served(service, Skills(), service.handle)
+
+
+async def test_a_deadline_of_the_server_keeps_what_was_printed(tmp_path: Path) -> None:
+    """The execution has the part, its error says so, and a client's runtime too."""
+    async with serve_counter(tmp_path) as served:
+        client = served.client("counter")
+        execution = await client.invoke({}, timeout=3)
+        runtime = SkillRuntime()
+        contract = client.descriptor.to_contract("counter")
+        runtime.implements("counter", contract=contract)(RemoteRunner(client))
+        response = await runtime.call("counter", {}, timeout=3)
+
+    assert execution.status is ExecutionStatus.TIMEOUT
+    assert (execution.has_output, execution.output) == (True, "page 1")
+    assert execution.error is not None
+    assert execution.error.code == "EXECUTION_TIMEOUT"
+    assert execution.error.message.endswith(
+        "; the output is the part that it had printed by then"
+    )
+    assert (execution.error.details or {})["partial"] is True
+    assert response.data == "page 1"
+    assert response.errors[0].code in (
+        ErrorCode.EXECUTION_TIMEOUT,
+        ErrorCode.TOOL_TIMEOUT,
+    )
+
+
 async def test_the_page_of_an_execution_shows_the_code(tmp_path: Path) -> None:
     """With the output and stderr, escaped."""
     async with serve_linter(tmp_path) as served:

@@ -193,6 +193,47 @@ async def test_an_empty_cursor_is_refused() -> None:
     assert read(response)["error"]["details"]["violations"][0]["field"] == "/cursor"
 
 
+@pytest.mark.parametrize("path", ["/.well-known/skill-sharing", "/executions"])
+async def test_a_query_with_too_many_fields_is_refused(path: str) -> None:
+    """400 and how many there may be; it was an internal error."""
+    async with serve_in_memory() as served:
+        response = await served.ask(
+            "GET", path + "?" + "&".join(["tag=x"] * 101), key=KEY
+        )
+        fits = await served.ask("GET", path + "?" + "&".join(["tag=x"] * 100), key=KEY)
+
+    assert (response.status, fits.status) == (400, 200)
+    assert read(response)["error"]["details"]["violations"] == [
+        {"field": "query", "expected": "at most 100 fields", "actual": "101 fields"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("peers", "statuses"),
+    [
+        (["2001:db8::1", "2001:db8::2:2", "2001:db8:0:0:f::"], [401, 429, 429]),
+        (["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"], [401, 401, 401]),
+        (["192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"], [401, 429, 401]),
+    ],
+)
+async def test_one_ipv6_network_has_one_limit(
+    peers: list[str], statuses: list[int]
+) -> None:
+    """A host has the addresses of a whole /64 network; an IPv4 one is one address,
+    however it is written.
+    """
+    limits = Limits(failed_logins_per_minute=1)
+    async with serve_in_memory(limits=limits) as served:
+        answers = [
+            await served.service.handle(
+                WireRequest("GET", "/executions", {"x-api-key": "wrong"}, b"", peer)
+            )
+            for peer in peers
+        ]
+
+    assert [each.status for each in answers] == statuses
+
+
 async def test_an_output_beyond_the_limit_fails_the_execution() -> None:
     """Outputs are bounded: the event loop writes and reads them."""
     skills = Skills()

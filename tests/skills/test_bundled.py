@@ -231,7 +231,15 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
         ),
     ],
 )
-@pytest.mark.one_in(3)
+@pytest.mark.quick_cases(
+    [
+        "data-analysis/scripts/query.py-duckdb-heavy0",
+        "data-analysis/scripts/summary.py-duckdb-heavy1",
+        "pdf-processing/scripts/extract.py-pypdf-heavy2",
+        "pdf-processing/scripts/merge.py-pypdf-heavy3",
+        "code-review/scripts/changed_lines.py-json-heavy7",
+    ]
+)
 def test_a_call_imports_what_it_uses_alone(
     script: str, library: str, heavy: list[str], tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[CompactRanks, str]:
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-@pytest.mark.one_in(2)
+@pytest.mark.quick_cases(["cl100k_base"])
 def test_the_compact_form_is_that_of_the_rank_file(name: str) -> None:
     """It is in the package, with the digest that is stated."""
     assert read_packed(name, ENCODINGS[name].packed_sha256) == packed_of(name)

@@ -159,7 +159,7 @@ def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
 
 @needs.with_data("skills_corpus/skills_corpus.tar.gz")
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4"])
-@pytest.mark.one_in(2)
+@pytest.mark.quick_cases(["gpt-4o"])
 def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> None:
     """873 SKILL.md files, damaged ones too, give tiktoken's own counts, whole and in
     small pieces.

@@ -51,6 +51,22 @@ def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
     assert "session of 1 activation: " in result.stderr
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_skill_that_is_not_counted_is_named(tmp_path: Path, terminal: bool) -> None:
+    """Its error is on stderr, and no sums stand where there is nothing to sum."""
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_text("---\nname: broken\n", "utf-8")
+
+    result = run(str(tmp_path), terminal=terminal)
+
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    shown = unstyle(result.stderr)
+    assert f"No skills found in {tmp_path}" in shown
+    assert "[frontmatter-unclosed]" in shown
+    assert "session of" not in shown
+
+
 def test_json_is_the_whole_report() -> None:
     """A machine gets one document on stdout, with the unit, the method, and the cost of
     sessions.

@@ -1,3 +1,3 @@
-"""What an agent of LangChain keeps of skills: its conversation, messages and
+"""The state that a LangChain agent keeps about skills: its conversation, messages and
 checkpoints.
 """

@@ -1,5 +1,5 @@
-"""Keeps `SkillResponse` what it is in LangGraph's checkpoints: a message's artifact is
-read back as the same value.
+"""Store `SkillResponse` in LangGraph's checkpoints so that a message's artifact is read
+back as the same value.
 
 LangGraph writes a message with pydantic's ``model_dump``, which turns a dataclass
 inside into a dictionary, and reads back only types that it knows to be safe. Both learn
@@ -37,14 +37,14 @@ def register_checkpoint_types() -> None:
 
 
 def storable(value: Any, depth: int = 0) -> Any:
-    """Return *value* as a checkpoint can store it; the same object where it can be
-    stored as it is.
+    """Return *value* in a form that a checkpoint can store; the same object if it
+    already has this form.
 
-    MessagePack has integers of 64 bits at most: a larger one becomes text, which a
+    MessagePack's integers have at most 64 bits: a larger one becomes text, which a
     contract reads back as the number.
 
     Raises:
-        ValueError: it is nested too deep, a text is not Unicode, or a number has
+        ValueError: *value* is nested too deep, a text is not Unicode, or a number has
             thousands of digits.
     """
     if isinstance(value, str):
@@ -71,8 +71,8 @@ def storable(value: Any, depth: int = 0) -> Any:
 
 
 def _storable_parts(parts: list[Any], depth: int) -> list[Any] | None:
-    """Return *parts* as a checkpoint can store them; ``None`` where each can be stored
-    as it is.
+    """Return *parts* in a form that a checkpoint can store; ``None`` if all can be
+    stored unchanged.
     """
     changed = [storable(part, depth + 1) for part in parts]
     if all(new is old for new, old in zip(changed, parts, strict=True)):

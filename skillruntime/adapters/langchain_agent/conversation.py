@@ -1,5 +1,5 @@
-"""One conversation of an agent: its session, the prompt about its skills, and its tools
-at the moment.
+"""One conversation of an agent: its session, the prompt about its skills, and its
+current tools.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from skillruntime.adapters.langchain import SkillTool
+from skillruntime.adapters.langchain_agent.fitted_list import fitted_list
 from skillruntime.adapters.langchain_agent.tool_call import (
     Content,
     is_control_flow,
@@ -22,10 +23,14 @@ from skillruntime.adapters.tools.conversation_tools import (
     TYPED,
     ToolList,
     conversation_runtime,
-    definable,
     fits,
     may_call,
     skills_prompt,
+)
+from skillruntime.adapters.tools.definitions import (
+    Definitions,
+    by_name_note,
+    choose_definitions,
 )
 from skillruntime.adapters.tools.known_names import OWN_TOOLS, is_hidden, put_right
 from skillruntime.catalog.catalog import SkillCatalog
@@ -42,7 +47,9 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 Workspaces = str | os.PathLike[str] | Callable[[str], str]
-"""A directory for all conversations, or what gives each conversation's by its key."""
+"""A directory for all conversations, or a function from a conversation's key to its
+directory.
+"""
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -64,7 +71,7 @@ class Prompting:
 
     def may_call(self, runtime: SkillRuntime) -> bool:
         """Return whether anything can be called; looked up once for each catalog,
-        because it takes half a second with ten thousand skills of instructions alone.
+        because it takes a quarter of a second with ten thousand skills of instructions.
         """
         last = self._may_call
         if last is None or last[0] != runtime.revision:
@@ -78,19 +85,19 @@ class Prompting:
         shorter one.
         """
         tokens, style, pins = self._how
-        # What is left of a limit differs from conversation to conversation.
+        # The remaining tokens differ from conversation to conversation.
         if session.limits is not None:
             return session.render_catalog(tokens, style, pins=pins)
         last = self._last
         if last is None or last[0] is not catalog:
-            last = self._last = (catalog, session.fit_catalog(tokens, style, pins=pins))
+            last = self._last = (catalog, fitted_list(session, catalog, self._how))
         session.record_catalog(last[1])
         return last[1]
 
 
 class Conversation:
-    """What one conversation needs in addition to the agent's state; all of it can be
-    rebuilt from that state.
+    """The data of one conversation beyond the agent's state, from which all of it can
+    be rebuilt.
     """
 
     def __init__(
@@ -106,19 +113,22 @@ class Conversation:
         # LangGraph runs the tool calls of one message in parallel threads, all of which
         # ask for tools here.
         self._lock = threading.RLock()
-        # The catalog and the functions that prompt and tools were made from; these are
-        # rebuilt when they change.
+        # The catalog and functions behind the current prompt and tools, which are
+        # rebuilt when these change.
         self._basis: tuple[SkillCatalog, tuple[str, ...]] | None = None
-        self._is_any_left_out = False
         self._prompt = ""
         self._own: dict[str, SkillTool] = {}
-        self._typed: dict[str, list[SkillTool]] = {}
+        # The tools by skill and callable name; and for each callable, whether the token
+        # limits admit its definition.
+        self._typed: dict[str, dict[str, SkillTool]] = {}
+        self._is_admitted: dict[str, bool] = {}
+        self._chosen: tuple[tuple[str, ...], Definitions] = ((), Definitions({}))
         self._repeated: dict[tuple[str, str], str] = {}
         self._skill_by_tool: dict[str, tuple[str, SkillTool]] = {}
 
     def prompt(self) -> str:
         """Return the system message's part about skills: the same text for the same
-        catalog, none without a skill.
+        catalog, empty without a skill.
         """
         self._update()
         return self._prompt
@@ -142,8 +152,8 @@ class Conversation:
                         to_tool_name=shape.to_shown_name,
                         to_schema=shape.to_schema,
                     )
-                # One edition a skill is kept: the text of an older one is never shown
-                # again.
+                # Only one edition of a skill is kept: the text of an older one is never
+                # shown again.
                 self._repeated = {
                     key: old for key, old in self._repeated.items() if key[0] != name
                 }
@@ -151,41 +161,78 @@ class Conversation:
             return self._repeated[name, edition]
 
     def needed_tools(self) -> set[str]:
-        """Return which of `OWN_TOOLS` the conversation needs: none where there are no
-        skills.
-        """
+        """Return the `OWN_TOOLS` that the conversation needs; empty without skills."""
         self._update()
         if not self._prompt:
             return set()
-        # A fixed list stays the same to the byte, so search_skills is in it even if the
-        # whole catalog is shown.
+        # A fixed list must stay byte-identical, so it contains search_skills even if
+        # the complete catalog is shown.
         needs_input = self._prompting.has_input_tool and self._may_call
         optional = {"write_skill_input": needs_input, "call_skill": self._may_call}
         if self._tool_list is TYPED:
             optional["search_skills"] = self._needs_search
-            optional["call_skill"] = self._is_any_left_out
+            optional["call_skill"] = bool(self._chosen[1].by_name)
         return {name for name in OWN_TOOLS if optional.get(name, True)}
 
     def typed_tools(self, name: str) -> list[SkillTool]:
-        """Return the tools of the skill *name* that are offered: those that the limits
-        of tokens admit.
+        """Return the callable tools of the skill *name*: those whose definitions the
+        token limits admit.
         """
+        return [
+            tool
+            for callable_name, tool in self._tools_of(name).items()
+            if self._is_admitted.get(callable_name, True)
+        ]
+
+    def define(self, active: Iterable[str]) -> list[SkillTool]:
+        """Return the tools that a request defines: of the *active* skills, and of
+        skills of host functions, which have no instructions and so need no loading.
+        """
+        self._update()
+        assert self._basis is not None
+        active = tuple(active)
+        with self._lock:
+            tools: dict[str, SkillTool] = {}
+            for skill in (*self._basis[1], *active):
+                tools.update(self._tools_of(skill))
+            names = tuple(tools)
+            if self._chosen[0] != (*names, *active):
+                definitions = choose_definitions(self._runtime, names, active)
+                self._chosen = ((*names, *active), definitions)
+            offered = []
+            for name in self._chosen[1].contracts:
+                if self._admits(name, tools[name]):
+                    offered.append(tools[name])
+            return offered
+
+    def by_name_note(self) -> str:
+        """Return the prompt's sentence about the tools that the last request left
+        out.
+        """
+        return by_name_note(self._chosen[1], self._tool_list.to_shown_name)
+
+    def _tools_of(self, name: str) -> dict[str, SkillTool]:
         self._update()
         with self._lock:
             if name not in self._typed:
                 self._typed[name] = self._made(name)
             return self._typed[name]
 
-    def function_tools(self) -> list[SkillTool]:
-        """Return the tools of the skills that are functions alone: without instructions
-        they need no loading.
-        """
-        self._update()
-        assert self._basis is not None
-        return [tool for name in self._basis[1] for tool in self.typed_tools(name)]
+    def _admits(self, name: str, tool: SkillTool) -> bool:
+        """Return whether the limits of tokens admit the definition of *tool*."""
+        if name not in self._is_admitted:
+            schema = json.dumps(tool.args_schema, default=str)
+            # Not offered at all: a truncated schema is useless.
+            is_admitted = self.session.admit_schema(tool.name, schema) is None
+            self._is_admitted[name] = is_admitted
+            if not is_admitted:
+                self._skill_by_tool.pop(tool.name, None)
+        return self._is_admitted[name]
 
     def typed_tool(self, tool_name: str) -> tuple[str, SkillTool] | None:
-        """Return the skill and the tool of this name, whether it is offered or not."""
+        """Return the skill and the tool with this name, whether or not the tool is
+        offered.
+        """
         self._update()
         with self._lock:
             # A model may call a tool whose schema it was never sent, by a name that it
@@ -193,13 +240,13 @@ class Conversation:
             if tool_name not in self._skill_by_tool:
                 skill = self.skill_of(tool_name)
                 if skill is not None:
-                    self.typed_tools(skill)
+                    self._tools_of(skill)
             return self._skill_by_tool.get(tool_name)
 
     def put_right(
         self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]
     ) -> tuple[str, Any]:
-        """Return a call with its names put right; *others* are the host's own tools,
+        """Return a call with its names corrected; *others* are the host's own tools,
         some of them *offered* now.
         """
         if self.typed_tool(sent) is not None:
@@ -212,9 +259,7 @@ class Conversation:
         return name, right
 
     def skill_of(self, tool_name: str) -> str | None:
-        """Return the skill that a tool of this name belongs to, as far as the name
-        shows it.
-        """
+        """Return the skill that a tool of this name belongs to, judged by the name."""
         names = {*self._runtime.function_skills()}
         # "pdf__extract" is the tool of "pdf/extract"; a skill of one tool has the
         # skill's own name.
@@ -230,15 +275,15 @@ class Conversation:
         return None
 
     def has_callables(self, name: str) -> bool:
-        """Return whether anything of the skill *name* can be called."""
+        """Return whether the skill *name* has anything to call."""
         try:
             return bool(self._runtime.open_skill(name).contracts)
         except SkillRuntimeError:
             return False
 
     def edition_of(self, name: str) -> tuple[str, str] | None:
-        """Return the fingerprint of *name* and the digest of its instructions as they
-        are now; None if it is gone.
+        """Return the current fingerprint of *name* and the digest of its instructions;
+        None if the skill is gone.
         """
         try:
             active = self._runtime.open_skill(name)
@@ -250,10 +295,9 @@ class Conversation:
         return fingerprint(active), self.digest(name, text)
 
     def digest(self, name: str, text: str) -> str:
-        """Return the digest of *text*, a message that shows the instructions of *name*,
-        without the places of the skill and the workspace in it.
-
-        A thread may be continued on another machine.
+        """Return the digest of *text*, a message with the instructions of *name*,
+        without the paths of the skill and the workspace: a thread may be continued on
+        another machine.
         """
         directory = self.session.directory_of(name)
         if directory is not None:
@@ -261,8 +305,8 @@ class Conversation:
         return digest_of(text)
 
     def new_spending(self) -> dict[str, Any]:
-        """Return the update of the agent's state for what was spent since the last
-        one; empty without limits.
+        """Return the update of the agent's state for the tokens spent since the last
+        update; empty without limits.
         """
         tokens, texts = self.session.state.take_spent()
         update: dict[str, Any] = {}
@@ -273,12 +317,12 @@ class Conversation:
         return update
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop the tools of these skills, which have changed; they are rebuilt at the
-        next use.
-        """
+        """Drop the tools of these changed skills; they are rebuilt at the next use."""
         with self._lock:
+            self._chosen = ((), Definitions({}))
             for name in names:
-                self._typed.pop(name, None)
+                for callable_name in self._typed.pop(name, {}):
+                    self._is_admitted.pop(callable_name, None)
                 known = self._skill_by_tool.items()
                 self._skill_by_tool = {
                     tool: found for tool, found in known if found[0] != name
@@ -289,12 +333,11 @@ class Conversation:
             return to_blocks(response, self.session)
         return to_blocks(response, None)
 
-    def _made(self, name: str) -> list[SkillTool]:
+    def _made(self, name: str) -> dict[str, SkillTool]:
         callables: Iterable[str] = ()
         with suppress(SkillRuntimeError):
             callables = self._runtime.open_skill(name).contracts
-        defined = definable(self._runtime, callables)
-        offered = []
+        tools = {}
         for callable_name in callables:
             tool = SkillTool(
                 self._runtime,
@@ -302,24 +345,13 @@ class Conversation:
                 session=self.session,
                 to_content=self._content,
             )
+            tools[callable_name] = tool
             self._skill_by_tool[tool.name] = (name, tool)
-            if callable_name not in defined:
-                self._is_any_left_out = True
-            # Not offered at all: a schema that is cut is not a schema.
-            elif (
-                self.session.admit_schema(
-                    tool.name, json.dumps(tool.args_schema, default=str)
-                )
-                is None
-            ):
-                offered.append(tool)
-            else:
-                del self._skill_by_tool[tool.name]
-        return offered
+        return tools
 
     def _update(self) -> None:
-        """Rebuild prompt and tools if the runtime has another catalog or other
-        functions by now.
+        """Rebuild prompt and tools if the runtime now has another catalog or other
+        functions.
         """
         # Compared at every use, because a host may set another catalog at any time.
         catalog = self._runtime.catalog
@@ -345,7 +377,8 @@ class Conversation:
                 for name in OWN_TOOLS
             }
             self._typed.clear()
-            self._is_any_left_out = False
+            self._is_admitted.clear()
+            self._chosen = ((), Definitions({}))
             self._skill_by_tool.clear()
             self._prompt = ""
             if catalog or functions:
@@ -370,8 +403,9 @@ class Conversations:
         workspace: Workspaces | None,
         **options: Any,
     ) -> None:
-        """*workspace* is each conversation's, or gives it by its key; *options* are
-        those of `SkillRuntime.session`.
+        """*workspace* is the directory of every conversation, or a function from a
+        conversation's key to its directory; *options* are those of
+        `SkillRuntime.session`.
         """
         self._runtime = runtime
         self._prompting = prompting
@@ -393,6 +427,8 @@ class Conversations:
                 workspace = self._workspace
                 if callable(workspace):
                     workspace = workspace(key)
+                    # A new conversation has none yet.
+                    os.makedirs(workspace, exist_ok=True)  # noqa: PTH103
                 session = self._runtime.session(
                     workspace=workspace, key=key, **self._options
                 )
@@ -400,13 +436,13 @@ class Conversations:
                 found = self._kept[key] = Conversation(
                     self._runtime, session, self._prompting
                 )
-                # A service sees any number of conversations; a closed one is rebuilt
+                # A service has any number of conversations; a closed one is rebuilt
                 # from its state.
                 if len(self._kept) > _KEPT:
                     _, oldest = self._kept.popitem(last=False)
                     oldest.session.close()
             self._kept.move_to_end(key)
-        # At each use: another process may have continued the thread meanwhile.
+        # Checked at each use, because another process may have continued the thread.
         found.session.state.continue_from(
             state.get("skill_tokens") or {}, state.get("skill_texts") or ()
         )

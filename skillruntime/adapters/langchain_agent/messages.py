@@ -1,10 +1,9 @@
-"""What an agent's state holds of skills: which are loaded, and the messages with their
-text and answers to calls.
+"""The part of an agent's state about skills: the loaded skills, and the messages with
+instructions and answers.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
@@ -18,9 +17,10 @@ from skillruntime.adapters.langchain_agent.checkpoints import storable
 from skillruntime.adapters.langchain_agent.model_reply import refused_call
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.presentation.activation import as_text, digest_of
 
-_MOST_FILES = 1_000  # that a thread's state names; a list must not grow for ever
+_MOST_FILES = 1_000  # names in a thread's state; the list must not grow forever
 
 
 class LoadedSkill(TypedDict):
@@ -39,7 +39,7 @@ def merge_loaded(
     before: Mapping[str, LoadedSkill | None] | None,
     update: Mapping[str, LoadedSkill | None] | None,
 ) -> dict[str, LoadedSkill | None]:
-    """Return the state after *update*: the reducer. None instead of a skill unloads it.
+    """Return the state after *update*: the reducer. A value of None unloads the skill.
 
     >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
     {}
@@ -71,8 +71,8 @@ def merge_texts(before: list[str] | None, update: list[str] | None) -> list[str]
 def add_tokens(
     before: dict[str, int] | None, update: dict[str, int] | None
 ) -> dict[str, int]:
-    """Return the state after *update*: the reducer. Parallel calls each add what they
-    spent.
+    """Return the state after *update*: the reducer. Each parallel call adds the tokens
+    that it spent.
 
     >>> add_tokens({"body": 120}, {"body": 30, "result": 12})
     {'body': 150, 'result': 12}
@@ -84,7 +84,7 @@ def add_tokens(
 
 
 class SkillState(AgentState[Any]):
-    """What the middleware keeps in an agent's state."""
+    """The middleware's data in an agent's state."""
 
     loaded_skills: NotRequired[
         Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]
@@ -98,21 +98,22 @@ class SkillState(AgentState[Any]):
     `ConversationState.take_spent`.
     """
     skill_texts: NotRequired[Annotated[list[str], PrivateStateAttr, merge_texts]]
-    """With limits, names of the texts that every request has and that were counted."""
+    """With limits, the names of the texts in every request that were already
+    counted.
+    """
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
     skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
-    """Names the last message of the model, within the conversation: see
-    `first_turn`.
+    """The name of the model's last message within the conversation; see `first_turn`.
     """
 
 
 def first_turn(state: Mapping[str, Any], parent: str) -> str:
     """Return the name of the turn in which a run begins: different for each run, the
-    same if the run is begun again.
+    same if the run is restarted.
 
-    It is made of the messages up to the last that is not the model's work, because a
-    history that a caller sends again has other ids. *parent* names the task of the
-    graph around this one, so that two agents of one thread differ.
+    It is computed from the messages up to the last one that the model did not write,
+    because the ids differ in a history that a caller sends again. *parent* names the
+    task of the graph around this one, so that two agents of one thread differ.
     """
     messages = state.get("messages") or []
     begun = 0
@@ -126,19 +127,21 @@ def first_turn(state: Mapping[str, Any], parent: str) -> str:
     turn = digest_of(as_text([state.get("skill_turn"), parent, contents]))
     for message in messages[begun:]:
         if isinstance(message, AIMessage):
-            # As `SkillMiddleware` names the turn after each message of the model.
+            # The form in which `SkillMiddleware` names the turn after each message of
+            # the model.
             turn = digest_of(turn)
     return turn
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
-    """Return the active skills in the order of loading: of those loaded, the *limit*
-    that were used last.
+    """Return the active skills in the order of loading: the *limit* most recently used
+    of the loaded skills.
     """
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     if len(loaded) <= limit:
         return dict(loaded)
-    # By use, but in the order of loading: the prompt keeps its bytes.
+    # Chosen by use, but in the order of loading, so that the prompt stays
+    # byte-identical.
     kept = sorted(loaded, key=lambda name: loaded[name]["used"], reverse=True)[:limit]
     return {name: loaded[name] for name in loaded if name in kept}
 
@@ -153,8 +156,8 @@ def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
     """Return, by their index, the messages that show a skill's instructions, each with
     the skill's name.
 
-    The text itself is read: a history that a caller sent back as JSON has lost
-    artifacts and ``additional_kwargs``.
+    The text itself is parsed, because a history that a caller sent back as JSON has
+    lost artifacts and ``additional_kwargs``.
     """
     found: dict[int, str] = {}
     calls: set[str] = set()
@@ -173,8 +176,8 @@ def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
     return found
 
 
-# As `render_activation` begins the instructions.
-_OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')
+# The beginning of instructions that `render_activation` writes.
+_OPENING = lazy_pattern(r'<skill name="(?P<name>[^"]+)">')
 
 
 def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
@@ -197,10 +200,10 @@ def with_each_once(
     messages: list[Any], texts: Mapping[str, str], digest: Callable[[str, str], str]
 ) -> tuple[list[Any], set[str]]:
     """Return *messages* with each active skill's instructions at most once, and the
-    names of those shown.
+    names of the shown skills.
 
-    *texts* are the digests of the messages that show them, as *digest* makes one of a
-    skill's name and a text.
+    *texts* are the digests of the messages with instructions; *digest* computes one
+    from a skill's name and a text.
     """
     shown: set[str] = set()
     changed = messages
@@ -220,15 +223,15 @@ def with_each_once(
 
 
 def takes_images(model: Any) -> bool:
-    """Return whether *model* takes images in tool messages, as its LangChain profile
-    says.
+    """Return whether *model* accepts images in tool messages, according to its
+    LangChain profile.
     """
     return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
 
 
 def without_images(messages: list[Any]) -> list[Any]:
-    """Return *messages* with the answers of skills as texts alone: an earlier model of
-    the conversation took images.
+    """Return *messages* with skills' answers reduced to text: an earlier model of the
+    conversation accepted images.
     """
     shown = []
     for message in messages:
@@ -246,8 +249,8 @@ def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
     """Return the answers to calls that a later message answers again; providers reject
     two answers to one call.
 
-    A person who rejects a message's calls (`HumanInTheLoopMiddleware`) answers also
-    those that were broken, which are answered when the message arrives.
+    A person who rejects a message's calls (`HumanInTheLoopMiddleware`) also answers the
+    broken ones, which were already answered when the message arrived.
     """
     answered: set[str] = set()
     second: list[ToolMessage] = []
@@ -289,9 +292,7 @@ _UNKNOWN = "is not a valid tool, try one of"
 def refused(
     request: ToolCallRequest, code: ErrorCode, message: str, action: str
 ) -> ToolMessage:
-    """Return the answer to a call that the middleware does not make, and that the model
-    can correct.
-    """
+    """Return the answer to a refused call that the model can correct."""
     call = request.tool_call
     return refused_call(
         call["name"], call["id"], SkillError(code, message, True, None, action)
@@ -303,9 +304,9 @@ def in_place_of_framework_text(
     result: ToolMessage,
     unknown: Callable[[ToolCallRequest], SkillError],
 ) -> ToolMessage | None:
-    """Return the envelope for an unknown tool, with the error that *unknown* gives.
+    """Return the envelope for an unknown tool, with the error from *unknown*.
 
-    LangGraph's text about it lists every tool of the agent, also those that are not
+    LangGraph's own text lists every tool of the agent, including those that are not
     offered at the moment.
     """
     if (

@@ -21,7 +21,7 @@ from skillruntime.errors import (
 )
 
 PutRight = Callable[[str, Any], tuple[str, Any]]
-"""Returns a call's tool and arguments with the names put right."""
+"""Returns a call's tool and arguments with corrected names."""
 
 
 def with_calls_settled(
@@ -29,16 +29,16 @@ def with_calls_settled(
     is_ours: Callable[[str], bool] = lambda name: True,
     put_right: PutRight = lambda name, arguments: (name, arguments),
 ) -> list[BaseMessage]:
-    """Return *message* with its calls put right, and an answer for each that cannot be
-    made.
+    """Return *message* with its calls repaired, and an answer for each call that cannot
+    be made.
 
-    A call that cannot be repaired becomes one without arguments that is answered
-    already, so the model reads what was wrong and the agent continues. A missing id, or
-    one that several calls share, is replaced: each call is answered by its id, so none
-    may be ambiguous. Arguments that no checkpoint could store are changed or refused. A
-    model that was cut off may have lost the end of its last call: a call of a tool that
-    *is_ours* is then refused, even if its arguments look complete. *put_right* is asked
-    before anything else, so that approvals and logs see the right name.
+    A call that cannot be repaired becomes an already answered call without arguments,
+    so the model reads what was wrong and the agent continues. A missing or shared id is
+    replaced, because each call is answered by its id. Arguments that a checkpoint
+    cannot store are changed or refused. If the model was cut off, its last call may be
+    truncated: if its tool *is_ours*, the call is refused even if its arguments look
+    complete. *put_right* is applied first, so that approvals and logs see the right
+    name.
     """
     reason = finish_reason(message)
     is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
@@ -80,8 +80,8 @@ def with_calls_settled(
 def _settled(
     written: Any, reason: str | None, put_right: PutRight
 ) -> tuple[Any, list[str], list[BaseMessage]]:
-    """Return a call as one that can be made, the rules of its repair, and the answer to
-    one that cannot be made.
+    """Return the repaired call, the rules of its repair, and, if it cannot be made, the
+    answer to it.
     """
     arguments, rules, errors = written["args"], list[str](), list[SkillError]()
     if not isinstance(arguments, dict):
@@ -90,7 +90,7 @@ def _settled(
     name, arguments = put_right(sent, arguments)
     if name != sent:
         rules = [*rules, "tool-name"]
-    # A broken call has `error` beside the rest.
+    # A broken call has an additional field `error`.
     known = {key: value for key, value in written.items() if key != "error"}
     call, refused = _storable_call(
         {**known, "name": name, "args": arguments, "type": "tool_call"}
@@ -111,8 +111,8 @@ def _with_own_id(call: Any, before: list[Any]) -> Any:
 
 
 def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
-    """Return *call* as a checkpoint can store it, and the answer to one that cannot be
-    stored.
+    """Return *call* in a form that a checkpoint can store or, if that is impossible,
+    the answer to it.
     """
     # A checkpointer that cannot write one message of a thread ends the run, and every
     # later run of that thread.

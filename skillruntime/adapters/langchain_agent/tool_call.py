@@ -21,22 +21,22 @@ from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.session import SkillSession
 
 PROOF = "skillruntime_proof"
-"""The argument by which a tool knows its host: a model sends JSON, never a `Place` or
-LangGraph's ``ToolRuntime``.
+"""The argument by which a tool recognizes its host: a model sends JSON, never a `Place`
+or LangGraph's ``ToolRuntime``.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which message of which conversation has a call."""
+    """The place of a call: its conversation and message."""
 
     conversation: str | None = None
     message: str | None = None
 
 
 def place_of(given: Any) -> Place | None:
-    """Return the place of a call from what stands under `PROOF` in its arguments; None
-    if no host put it there.
+    """Return the place of a call from the value under `PROOF` in its arguments; None if
+    the host did not set it.
     """
     if isinstance(given, Place):
         return given
@@ -65,8 +65,8 @@ def place_of(given: Any) -> Place | None:
 
 @functools.cache
 def asking_for(tool_runtime: type) -> Callable[[], None]:
-    """Return a function by whose annotations LangGraph's ``ToolNode`` gives a tool its
-    ``ToolRuntime``.
+    """Return a function whose annotations make LangGraph's ``ToolNode`` pass a
+    ``ToolRuntime`` to the tool.
     """
 
     def asking() -> None: ...
@@ -98,7 +98,7 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     config = ensure_config(config)
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":
-        # A ToolMessage needs an id; some providers send none.
+        # A ToolMessage needs an id, which some providers do not send.
         tool_call_id = ""
         if value.get("id") is not None:
             tool_call_id = str(value["id"])
@@ -115,39 +115,13 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     }
 
 
-# The two methods of every tool here: a model can malform the call's shape too, and
-# LangChain's own parsing would raise.
-
-
-def invoke(
-    self: BaseTool,
-    input: Any,  # noqa: A002  the base's
-    config: RunnableConfig | None = None,
-    **kwargs: Any,
-) -> Any:
-    """Call the tool: *input* is a tool call, the arguments, or their raw text."""
-    return self.run(**read_tool_call(input, config), **kwargs)
-
-
-async def ainvoke(
-    self: BaseTool,
-    input: Any,  # noqa: A002
-    config: RunnableConfig | None = None,
-    **kwargs: Any,
-) -> Any:
-    """Call the tool from async code: as `invoke`; a plain function of a skill runs in a
-    worker thread.
-    """
-    return await self.arun(**read_tool_call(input, config), **kwargs)
-
-
 Content = str | list[str | dict[str, Any]]
-"""What a ``ToolMessage`` says: a text, or blocks of content."""
+"""The content of a ``ToolMessage``: a text, or content blocks."""
 
 
 def to_blocks(response: SkillResponse, session: SkillSession | None) -> Content:
-    """Return an answer as a model reads it: text, and with *session* the images that go
-    with it as content blocks.
+    """Return an answer for a model: text and, with *session*, its images as content
+    blocks.
     """
     text = to_text(response)
     if session is None:
@@ -168,7 +142,7 @@ def to_tool_result(
     name: str,
     tool_call_id: str | None,
 ) -> tuple[Any, SkillResponse]:
-    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's
+    """Return content and artifact in the form of ``BaseTool.run``; a failed call's
     content is the finished message.
 
     A result that cannot be written as JSON becomes a failure, because the model could
@@ -194,3 +168,31 @@ _NOT_JSON = SkillError(
     recoverable=False,
     suggested_action="Tell the user that the skill is at fault; do not repeat the call",
 )
+
+
+class ToolOfModel(BaseTool):
+    """A tool that reads a call as a model wrote it.
+
+    A model can malform the shape of a call too, and LangChain's own parsing would
+    raise.
+    """
+
+    def invoke(
+        self,
+        input: Any,  # noqa: A002  the base's
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the tool: *input* is a tool call, the arguments, or their raw text."""
+        return self.run(**read_tool_call(input, config), **kwargs)
+
+    async def ainvoke(
+        self,
+        input: Any,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the tool from async code, like `invoke`; a plain function of a skill runs
+        in a worker thread.
+        """
+        return await self.arun(**read_tool_call(input, config), **kwargs)

@@ -1,5 +1,4 @@
-"""The messages that the proxy writes itself, and the changes that it makes to a
-server's answers.
+"""Write the proxy's own messages, and change a server's answers.
 
 Every other byte of an answer stays as the server wrote it.
 """
@@ -121,8 +120,8 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
 
 
 def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
-    """Return the change that adds *notes* to the ``_meta`` of the result of *message*;
-    none where it has no object.
+    """Return the changes that add *notes* to the ``_meta`` of the result in *message*;
+    empty if the result is not an object.
     """
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
@@ -146,8 +145,8 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
 
 
 def with_state(message: Message, digest: str) -> dict[Span, bytes]:
-    """Return the change that marks the ``requestState`` of the result of *message* with
-    the digest of its call.
+    """Return the change that marks the ``requestState`` of the result in *message* with
+    the digest of the call.
     """
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":

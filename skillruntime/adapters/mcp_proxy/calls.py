@@ -1,7 +1,7 @@
-"""One call against the schema of its tool: passed, repaired or refused.
+"""Judge one call by the schema of its tool: pass, repair or refuse it.
 
-The law: a call that fits passes as it is, and what is forwarded in its place fits and
-says the same.
+The law: a call that fits passes unchanged, and repaired arguments fit and mean the
+same.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
 
 MOST_TOKENS = 80
 LONGEST_TEXT = 10_000_000
-"""The contract reads no longer text; longer arguments are judged, and repaired, as the
-values they are.
+"""The contract does not parse a longer text; longer arguments are judged and repaired
+as parsed values.
 """
 LONGEST_VALUE = 200
 MARK = "skillruntime1."
@@ -47,8 +47,8 @@ MARK = "skillruntime1."
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One repair, as ``_meta`` and the log report it; the values are JSON, shortened,
-    empty where they are secret.
+    """One repair, as ``_meta`` and the log report it. The values are shortened JSON,
+    and empty if they are secret.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to become of a call: ``arguments`` to forward instead of its own, or
+    """The decision on a call: the ``arguments`` to forward instead of its own, or the
     ``faults`` to answer with.
     """
 
@@ -70,6 +70,7 @@ class Verdict:
 
     @property
     def outcome(self) -> str:
+        """Return one word for the decision."""
         if self.faults:
             return "refused"
         if self.arguments is not None or self.notes:
@@ -89,7 +90,7 @@ class Verdict:
 def judge_call(
     tools: Tools, options: Options, name: str, arguments: bytes
 ) -> tuple[Tool | None, Verdict]:
-    """Return the tool that a call by *name* means, None where none is known, and the
+    """Return the tool that a call by *name* means, or None if it is unknown, and the
     verdict on the call.
     """
     tool = tools.find(name)
@@ -102,7 +103,7 @@ def judge_call(
             )
         if meant.name is not None:
             tool = tools.find(meant.name)
-    # A tool may be hidden from lists and exist: the server says whether it does.
+    # A tool may exist although lists hide it: the server decides.
     if tool is None:
         return None, Verdict(unchecked="the tool is not listed")
     verdict = judge(tool, arguments, options.of(tool.name).policy)
@@ -112,7 +113,7 @@ def judge_call(
 
 
 def refused(message: str, action: str | None = None) -> Verdict:
-    """Return the verdict on a call that is wrong as a whole."""
+    """Return the verdict on a call whose fault is not in a single argument."""
     from skillruntime.errors import ErrorCode, SkillError  # not before it is needed
 
     return Verdict(
@@ -121,8 +122,8 @@ def refused(message: str, action: str | None = None) -> Verdict:
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
-    """Return the verdict on a call of *tool* whose ``arguments`` are the JSON *text*;
-    empty where it has none.
+    """Return the verdict on a call of *tool* with the JSON *text* as its ``arguments``;
+    *text* is empty if the call has none.
 
     >>> from skillruntime.adapters.mcp_proxy.tools import compile_tool
     >>> n = {"type": "integer", "maximum": 10}
@@ -140,7 +141,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     from skillruntime.contract.reading.parameters import may_have_swallowed
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
-    # Most calls fit: they are only read and validated, and nothing of them is copied.
+    # Most calls fit: they are parsed and validated, but not copied.
     literals: dict[float, str] = {}
     try:
         value, unreadable = _read(text, literals), None
@@ -154,14 +155,14 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
                 return Verdict()
         except SkillInputError:
             pass
-    # RFC 8259, 4: what a parser makes of a key that comes twice is not defined.
+    # RFC 8259, 4: the meaning of a repeated key is not defined.
     if isinstance(unreadable, _RepeatedKeyError):
         return refused(str(unreadable), "Send each argument once")
     if unreadable is not None:
         return refused(f"The arguments are not readable JSON: {unreadable}")
     try:
-        # From the text and not from the values: only the text knows that the version
-        # was written 1.10.
+        # Read the version from the text, not from the values: only the text shows that
+        # 1.10 was written.
         raw: Any = text.decode() if len(text) <= LONGEST_TEXT else value
         accepted = tool.contract.accept(raw, fill_defaults=False, policy=policy)
     except UnicodeDecodeError:
@@ -174,17 +175,24 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
 
 
 def refusal_text(faults: Iterable[SkillError]) -> str:
-    """Return what the model reads of a refused call: what is wrong, where, and the next
-    step; at most 80 tokens.
+    """Return the text for the model about a refused call: what is wrong, where, and the
+    next step, in at most 80 tokens.
 
     >>> refusal_text(refused("/n: 11 is more than the maximum 10", "Send 10").faults)
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
-    # The first fault always gets a sentence; eight tokens are kept to say how many more
-    # there are.
+    from skillruntime.catalog.visibility import visible_line  # not before it is needed
+
+    # The quoted values come from the caller and the schema from the server: neither may
+    # contain the marks of a chat template.
+    return visible_line(_sentences(list(faults)))
+
+
+def _sentences(faults: list[SkillError]) -> str:
+    # The first fault always gets a sentence; eight tokens are reserved for the number
+    # of further faults.
     text = "Not run:"
     left = MOST_TOKENS - 4
-    faults = list(faults)
     for number, fault in enumerate(faults):
         parts = []
         for part in (fault.message, fault.suggested_action):
@@ -203,8 +211,8 @@ def refusal_text(faults: Iterable[SkillError]) -> str:
 
 
 class Refusals:
-    """What one conversation was refused: who sends the same call again is answered in
-    other words.
+    """The refused calls of one conversation: a repeated call is answered in other
+    words.
     """
 
     def __init__(self) -> None:
@@ -213,8 +221,8 @@ class Refusals:
     def reported(
         self, name: str, arguments: bytes, faults: tuple[SkillError, ...]
     ) -> tuple[SkillError, ...]:
-        """Count the refusal of a call, and return *faults* as the model reads them this
-        time.
+        """Count the refusal of a call, and return *faults* as the model should read
+        them this time.
         """
         from skillruntime.runtime.error_responses import Refusals as Counted
         from skillruntime.runtime.error_responses import repeated
@@ -226,7 +234,7 @@ class Refusals:
 
 
 def digest_of(name: str, arguments: bytes) -> str:
-    """Return what identifies a forwarded call, for the retry of it."""
+    """Return the digest that identifies a forwarded call when it is retried."""
     return hashlib.sha256(json.dumps(name).encode() + b"\0" + arguments).hexdigest()[
         :32
     ]
@@ -255,8 +263,8 @@ class _RepeatedKeyError(ValueError):
 
 
 def _read(text: bytes, literals: dict[float, str]) -> Any:
-    """Return the value of *text*, and in *literals* how its numbers are written, where
-    JSON would write another way.
+    """Parse *text*, and note in *literals* each number that JSON would write
+    differently.
     """
     if not text:
         return {}
@@ -320,7 +328,7 @@ def _tokens(text: str) -> int:
 
 
 def cut(text: str, most: int = MOST_TOKENS) -> str:
-    """Return the beginning of *text* that is at most *most* tokens long."""
+    """Return *text* truncated to at most *most* tokens."""
     end = 0
     for match in _PIECES.finditer(text):
         most -= 1 if match[0].isascii() else 2

@@ -1,8 +1,8 @@
 """Put each server of an MCP client's configuration file behind the proxy, and undo it.
 
 JSON with or without comments is edited in place: comments, order and layout stay.
-Nothing is written to disk. The law: unwrapping a file that was wrapped, and not changed
-since, restores the same bytes.
+Nothing is written to disk. The law: unwrapping a wrapped file restores the same bytes,
+unless someone changed the file in between.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _TRAILING_COMMA = re.compile(_STRING + rb"|,(?=\s*+[}\]])", re.DOTALL)
 
 
 class ClientFileError(ValueError):
-    """The text is not a configuration file that lists MCP servers."""
+    """The text is not a configuration file with a list of MCP servers."""
 
 
 @dataclass(slots=True)
 class Edited:
-    """The new text, and what was left as it is, with the reason."""
+    """The new text, and the entries that were left unchanged, with the reasons."""
 
     text: str
     notes: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ def _json(text: str, edit: Callable[[bytes, Span], dict[Span, bytes] | str]) -> 
     notes: list[str] = []
     for name, span in _entries(raw):
         edits = edit(raw, span)
-        if isinstance(edits, str):  # the reason why the entry stays as it is
+        if isinstance(edits, str):  # the reason for leaving the entry unchanged
             notes.append(f"{name}: {edits}")
         else:
             changes.update(edits)
@@ -203,8 +203,8 @@ def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[int]:
 
 
 def _is_wrapped(entry: Any) -> bool:
-    # The command may be a path to the program, or another program that starts it, `uvx`
-    # say.
+    # The command may be a path to the program, or another program that starts it, such
+    # as `uvx`.
     arguments = entry.get("args")
     if not isinstance(arguments, list) or COMMAND not in arguments[:_LONGEST_LAUNCHER]:
         return False
@@ -225,7 +225,7 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
         return "not wrapped: its args are not a list"
     fields = dict(members(raw, span[0]))
     program = to_bytes(proxy[0])
-    # As the file writes it, with its escapes.
+    # Written as in the file, with its escapes.
     command = raw[slice(*fields["command"])]
     words = ", ".join(encode(word) for word in (*proxy[1:], "--"))
     prefix = words.encode() + b", " + command
@@ -262,7 +262,7 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     edits = {command_span: command}
 
     words = ", ".join(encode(word) for word in arguments[:command_index])
-    prefix = words.encode() + b", " + command  # what `_wrap` writes
+    prefix = words.encode() + b", " + command  # the form that `_wrap` writes
     remaining = arguments[command_index + 1 :]
     items_start = args_start + 1
     items = raw[items_start:args_end]  # with the closing bracket
@@ -274,7 +274,7 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
         added = prefix + ending
         if items.startswith(added):
             return {**edits, (items_start, items_start + len(added)): b""}
-    # A person or a formatter has changed the layout of the list since.
+    # A person or a formatter has changed the layout of the list.
     return {**edits, args_span: json.dumps(remaining, ensure_ascii=False).encode()}
 
 
@@ -291,7 +291,7 @@ def _wrap_url(
     # The values stay out of the arguments, which every user of the machine can list.
     for name in entry.get("headers", {}):
         arguments += ["--header", f"{name}=env:{_variable(name)}"]
-    # So that `_unwrap_url` can restore the client's own name of the transport.
+    # This lets `_unwrap_url` restore the client's own name for the transport.
     if entry.get("type", "http") != "http":
         arguments += ["--url-type", entry["type"]]
     words = ", ".join(encode(word) for word in arguments).encode()
@@ -312,8 +312,8 @@ def _wrap_url(
 
 
 def _unfit_url(entry: dict[str, Any]) -> str | None:
-    """Return why a server without a command cannot be put behind the proxy; ``None``
-    where it can.
+    """Return why a server without a command cannot be put behind the proxy; ``None`` if
+    it can.
     """
     if not isinstance(entry.get("url"), str):
         return "not wrapped: it has neither a command nor a url"
@@ -324,7 +324,7 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
         isinstance(value, str) for value in headers.values()
     ):
         return "not wrapped: its headers are not text"
-    # `_unwrap_url` could not tell them from those that `_wrap_url` adds.
+    # `_unwrap_url` could not distinguish them from those that `_wrap_url` adds.
     if "env" in entry or "args" in entry:
         return "not wrapped: it has a url, and env or args, which only a command has"
     return None
@@ -358,7 +358,7 @@ def _unwrap_url(
             name, _, variable = value.partition("=env:")
             names[variable] = name
     variables = _members(raw, places["env"][1][0])
-    # A variable that `_wrap_url` did not add came later; then `env` stays.
+    # A variable that `_wrap_url` did not add came later, so `env` stays.
     if all(variable in names for variable in variables):
         changes[places["env"][0]] = b'"headers"'
         for variable, (variable_key, _) in variables.items():

@@ -1,5 +1,5 @@
-"""The proxy inside a Python program: around the client session that a framework calls
-tools with.
+"""Enforce tool schemas inside a Python program, around the client session through which
+a framework calls tools.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = ["enforce"]
 SessionT = TypeVar("SessionT")
 MOST_PAGES = 10_000
 LISTING_TIMEOUT = 30.0
-"""Seconds after which a call passes unchecked because the session does not list its
-tools; the proxy's own deadline.
+"""The seconds after which a call passes unchecked if the session does not list its
+tools; the same deadline as the proxy's.
 """
 
 
 def enforce(
     session: SessionT, *, options: Options | None = None, log: Write = silent
 ) -> SessionT:
-    """Return *session*, an ``mcp.ClientSession`` or ``mcp.Client``, whose ``call_tool``
-    is enforced from now on.
+    """Enforce the tools' schemas in ``call_tool`` of *session*, an
+    ``mcp.ClientSession`` or ``mcp.Client``, and return *session*.
 
-    Arguments that can be repaired are, and the result's ``meta`` says how. A call that
-    cannot be is answered with a result that has ``isError``, and is not sent. The
-    session itself is changed, and not wrapped: frameworks (LangChain's MCP adapters,
-    ADK) look at its type. To enforce one twice does nothing more.
+    Arguments are repaired where possible, and the result's ``meta`` lists the repairs.
+    Any other invalid call is not sent; its result has ``isError``. The session itself
+    is changed, not wrapped, because frameworks (LangChain's MCP adapters, ADK) check
+    its type. Enforcing a session twice has no further effect.
 
     Raises:
         TypeError: *session* is not a client session.
@@ -60,7 +60,7 @@ def enforce(
         ) -> Any:
             return await enforced.call(name, arguments, *rest, **more)
 
-        # A mark for the second time.
+        # Marks the session as enforced.
         call_tool.enforced_by = enforced  # type: ignore[attr-defined]
         target.call_tool = call_tool
     return session
@@ -83,15 +83,19 @@ class _Enforced:
             text = b""
             if arguments is not None:
                 text = to_bytes(arguments)
-        except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
+        except (
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):  # not JSON: the session reports it
             return await self._call(name, arguments, *rest, **more)
-        # A retry gets the repair that its first round got, and is never refused: it may
+        # A retry gets the same repair as its first round, and is never refused: it may
         # be right by another schema.
         tool, verdict = judge_call(self._tools, self._options, name, text)
         is_retry = more.get("request_state") is not None
         if verdict.outcome != "passed" and not is_retry:
-            # The session shows no list_changed: a call that does not fit is judged by
-            # the list of this moment.
+            # The session does not show list_changed, so an invalid call is judged again
+            # by the current list.
             await self._relist()
             tool, verdict = judge_call(self._tools, self._options, name, text)
         values = self._options.log_values
@@ -115,7 +119,7 @@ class _Enforced:
         return result
 
     def _checked(self, tool: Tool | None, result: Any) -> Any:
-        """Return *result*, or what replaces it where it is not what *tool* promises."""
+        """Return *result*, or its replacement if it breaks the promise of *tool*."""
         if tool is None or not hasattr(result, "model_dump"):
             return result
         mode = self._options.of(tool.name).check_output
@@ -133,8 +137,8 @@ class _Enforced:
         return type(result).model_validate(decode(refused)["result"])
 
     async def _relist(self) -> None:
-        """Read all pages of the list; where the server does not give it, calls pass by
-        what is known.
+        """Read all pages of the list; if the server does not provide it, calls are
+        judged by the known tools.
         """
         if self._tools.unlistable:
             return
@@ -144,8 +148,8 @@ class _Enforced:
                 await self._read_pages()
                 return
             self._tools.unlistable = True  # no other call should wait as long
-        # Any error of any SDK: a server without `tools/list` may still run calls, and a
-        # lost connection is reported by the call itself.
+        # Any error of any SDK: a server without `tools/list` may still run calls, and
+        # the call itself reports a lost connection.
         except Exception as error:
             reason = str(error)[:200]
         self._log({"event": "unlistable", "reason": reason})
@@ -162,8 +166,8 @@ class _Enforced:
 
     async def _page(self, cursor: str | None) -> Any:
         known = inspect.signature(self._list).parameters
-        # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the
-        # list of this moment.
+        # `mcp.Client` keeps lists for their `ttlMs`; an invalid call is judged again by
+        # the current list.
         more: dict[str, Any] = {}
         if "cache_mode" in known:
             more["cache_mode"] = "refresh"

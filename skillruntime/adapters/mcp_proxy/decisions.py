@@ -1,5 +1,5 @@
-"""One message of the client, decided: forwarded, changed or as it is, refused, or kept
-until its schema is known.
+"""Decide on one message of the client: forward it, changed or unchanged, refuse it, or
+keep it until its schema is known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Decision", "Pending", "decide_call"]
 
 @dataclass(slots=True)
 class Pending:
-    """A request that was forwarded and whose answer matters."""
+    """A forwarded request whose answer the proxy must see."""
 
     kind: str  # call, list
     tool: Tool | None = None
@@ -39,10 +39,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to become of one message: it is forwarded as *raw*, or not; or it waits
-    for the schema.
+    """The decision on one message: it is forwarded as *raw*, refused, or waits for the
+    schema.
 
-    A *verdict* with faults is for the client to read.
+    The client receives the faults of a *verdict*.
     """
 
     raw: bytes | None = None
@@ -55,15 +55,15 @@ class Decision:
 def decide_call(
     message: Message, tools: Tools, options: Options, *, may_list: bool
 ) -> Decision:
-    """Return what is to become of a ``tools/call``; *may_list* says whether the proxy
-    may still ask for the tools.
+    """Decide on a ``tools/call``; *may_list* says whether the proxy may still ask for
+    the tools.
     """
     span = message.params.get("name")
     name = None
     if span:
         name = text_of(message.raw, span)
-    # Two parsers may take one key of two: what was checked here could be another call
-    # there (RFC 8259, 4).
+    # Parsers differ in which of two equal keys they take, so the server could read
+    # another call than was checked here (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
         return Decision(
             verdict=refused(f'The key "{message.repeated}" comes twice in the request'),
@@ -83,7 +83,7 @@ def _decide_first(
     modern = envelope_of(message) is not None
     tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     if verdict.outcome == "passed":
-        # It passes by an old list too: at worst the server refuses it itself.
+        # A call that fits an old list passes too: at worst the server refuses it.
         return Decision(
             message.raw,
             pending=Pending("call", tool, name, modern=modern),
@@ -92,8 +92,8 @@ def _decide_first(
         )
     if may_list and not tools.fresh:
         return Decision(waits=True)
-    # The scan of the message sees brackets and quotes only: before anything is done,
-    # the whole of it must be JSON.
+    # The scan of the message looks only at brackets and quotes, so check first that the
+    # complete message is JSON.
     if (verdict.faults or verdict.notes) and not is_json(message.raw):
         return Decision(message.raw)
     if verdict.faults:
@@ -111,7 +111,7 @@ def _decide_first(
 def _decide_retry(
     message: Message, name: str, tools: Tools, options: Options, *, may_list: bool
 ) -> Decision:
-    """Decide a call that answers an ``input_required`` result: it gets the repair of
+    """Decide on a call that answers an ``input_required`` result: it gets the repair of
     its first round, or none.
     """
     span = message.params["requestState"]
@@ -129,8 +129,8 @@ def _decide_retry(
         )
     unmarked = {span: to_bytes(own)}
     tool, verdict = judge_call(tools, options, name, message.param("arguments"))
-    # The digest shows that today's repair is the one of the first round; 2026-07-28
-    # wants the same params then.
+    # The digest shows that this repair equals the one of the first round; 2026-07-28
+    # requires the same params.
     if tool is not None and not verdict.faults:
         arguments = verdict.arguments or message.param("arguments")
         if digest_of(tool.name, arguments) == digest:
@@ -151,7 +151,7 @@ def _decide_retry(
 def _repaired(
     message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None
 ) -> bytes:
-    """Return the call with the name and the arguments that it is forwarded with."""
+    """Return the call with the corrected name and arguments."""
     changes: dict[Span, bytes] = dict(more or {})
     if text_of(message.raw, message.params["name"]) != name:
         changes[message.params["name"]] = to_bytes(name)

@@ -1,5 +1,5 @@
-"""Where the members of a JSON text lie, in bytes, so that one of them can be replaced
-and all others keep their bytes.
+"""Find the byte positions of the members of a JSON text, so that one member can be
+replaced while all others keep their bytes.
 
 Only the requested values are parsed: any other value is skipped by its brackets and
 quotes, without recursion, so that neither depth nor size costs more than one pass.
@@ -30,8 +30,8 @@ __all__ = [
 Span = tuple[int, int]
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-# Possessive: a text of 100 MB with an escape in every second byte must not leave a
-# trace of 50 million states.
+# Possessive: a text of 100 MB with an escape in every second byte must not make the
+# engine keep 50 million states.
 _WHOLE_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # A short string is skipped by the pattern, a long one by `find`, which is ten times as
 # fast and slow to begin.
@@ -45,7 +45,7 @@ class Malformed(ValueError):  # noqa: N818  it says what the text is
 
 
 def skip(text: bytes, start: int) -> int:
-    """Return where the value that begins at *start* ends.
+    """Return the end position of the value that begins at *start*.
 
     >>> skip(b'{"a": [1, "]"]}, 2', 0)
     15
@@ -61,8 +61,8 @@ def skip(text: bytes, start: int) -> int:
         if match is None:
             raise Malformed(f"no JSON value at byte {start}")
         return match.end()
-    # Only the depth is counted and not which bracket closes which: a reader of the
-    # value itself sees the difference.
+    # Only the depth is counted, not which bracket closes which: a parser of the value
+    # itself reports a mismatch.
     depth = 0
     position: int | None = start
     while position is not None:
@@ -82,8 +82,8 @@ def skip(text: bytes, start: int) -> int:
 
 
 def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
-    """Yield each key of the object that begins at *start*, and where its value is; a
-    key may come twice.
+    """Yield each key of the object that begins at *start*, with the span of its value;
+    a key may be repeated.
 
     >>> text = b' {"id" : 7, "method":"ping"}'
     >>> [(key, text[start:end]) for key, (start, end) in members(text)]
@@ -109,7 +109,7 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
 
 
 def elements(text: bytes, start: int = 0) -> Iterator[Span]:
-    """Yield where each item of the array that begins at *start* lies.
+    """Yield the span of each item of the array that begins at *start*.
 
     >>> [text[a:b] for text in [b'[1, {"a": [2]}]'] for a, b in elements(text)]
     [b'1', b'{"a": [2]}']
@@ -140,8 +140,8 @@ def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
 
 
 def text_of(text: bytes, span: Span) -> str | None:
-    """Return the string that lies at *span*; ``None`` where there is another value, or
-    one that is not UTF-8.
+    """Return the string at *span*; ``None`` if the value is not a string, or not
+    UTF-8.
     """
     if text[span[0] : span[0] + 1] != b'"':
         return None
@@ -156,7 +156,7 @@ def decode(text: bytes) -> Any:
     servers read them.
 
     Raises:
-        Malformed: it is not JSON, or not UTF-8, or too deep.
+        Malformed: *text* is not JSON, not UTF-8, or nested too deep.
     """
     try:
         return json.loads(text, strict=False)
@@ -165,8 +165,7 @@ def decode(text: bytes) -> Any:
 
 
 def object_in(text: bytes) -> dict[str, Any] | None:
-    """Return the object that *text* is; ``None`` where it is another value, or not
-    JSON.
+    """Parse *text* as an object; ``None`` if it is another value, or not JSON.
 
     >>> object_in(b'{"a": 1}'), object_in(b"[1]"), object_in(b"")
     ({'a': 1}, None, None)
@@ -181,8 +180,8 @@ def object_in(text: bytes) -> dict[str, Any] | None:
 
 
 def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
-    """Return *value* as compact JSON; a number that *literals* knows is written as it
-    was.
+    """Return *value* as compact JSON; a number in *literals* keeps its original
+    spelling.
 
     >>> encode({"a": [1.5, "é", None], "b": 2}, {1.5: "1.50"})
     '{"a":[1.50,"é",null],"b":2}'
@@ -208,8 +207,8 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
 
 
 def is_json(text: bytes) -> bool:
-    """Return whether *text* is JSON as a lenient server reads it: in any depth, and
-    with bytes that are not UTF-8.
+    """Return whether a lenient server would read *text* as JSON: at any depth, and with
+    bytes that are not UTF-8.
 
     >>> is_json(b'{"a": "\\xff"}'), is_json(b'{"a": 1,}')
     (True, False)
@@ -225,7 +224,7 @@ def is_json(text: bytes) -> bool:
 
 def to_bytes(value: Any, literals: Mapping[float, str] | None = None) -> bytes:
     """Return *value* as compact JSON in UTF-8; half of a surrogate pair, which UTF-8
-    has not, as an escape.
+    cannot encode, becomes an escape.
     """
     text = encode(value, literals)
     try:
@@ -249,8 +248,8 @@ def _string_end(text: bytes, start: int) -> int:
 
 
 def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | None:
-    """Return where the first item of the object or array at *start* begins; ``None``
-    where it is empty.
+    """Return the position of the first item of the object or array at *start*; ``None``
+    if it is empty.
     """
     position = _after_space(text, start)
     _expect(text, position, opening)
@@ -261,8 +260,8 @@ def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | 
 
 
 def _next_in(text: bytes, end: int, closing: bytes) -> int | None:
-    """Return where the item after the one that ends at *end* begins; ``None`` where
-    that was the last.
+    """Return the position of the item that follows the one ending at *end*; ``None``
+    after the last item.
     """
     position = _after_space(text, end)
     if text[position : position + 1] == closing:

@@ -1,5 +1,5 @@
-"""The log: one JSON object a line for each call, with rules and paths; values only on
-request.
+"""Write the log: one JSON object per line for each call, with rules and paths, and with
+values only on request.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def silent(entry: Mapping[str, Any]) -> None:
 
 
 def open_log(path: Path | None) -> Write:
-    """Return the function that adds an entry to the file at *path*; nothing is written
-    where there is no path.
+    """Return the function that adds an entry to the file at *path*; without a path it
+    writes nothing.
     """
     if path is None:
         return silent
@@ -65,10 +65,10 @@ def open_log(path: Path | None) -> Write:
 def call_entries(
     name: str, verdict: Verdict, sent: bytes, tools: Tools, *, client: str, values: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entry of one judged call of *name*, and before the first one that is
-    not right the tool's schema.
+    """Yield the log entry for one judged call of *name*; before the first wrong call,
+    also yield the tool's schema.
 
-    Of what was *sent* a refused call has the names, with the type of each.
+    The entry of a refused call has the names and types of the *sent* arguments.
     """
     if verdict.notes or verdict.faults:
         schema = tools.schema_to_log(name)
@@ -103,9 +103,7 @@ def _error(fault: SkillError, *, values: bool) -> dict[str, str]:
 
 
 def _kinds(sent: bytes) -> dict[str, str]:
-    """Return the type of each member of the object *sent*; empty where it is not
-    one.
-    """
+    """Return the type of each member of *sent*; empty if it is not an object."""
     try:
         value = decode(sent)
     except (ValueError, RecursionError):

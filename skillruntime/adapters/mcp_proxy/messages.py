@@ -1,13 +1,14 @@
-"""One JSON-RPC message: where its parts are, and the few kinds of message that the
-proxy looks at.
+"""Parse one JSON-RPC message: find its parts, and recognize the few kinds of message
+that concern the proxy.
 
-The law: a message that is not one of those kinds is never taken apart, and passes as
-the bytes that it came in.
+The law: a message of any other kind is never taken apart, and passes with the same
+bytes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,7 @@ from skillruntime.adapters.mcp_proxy.json_text import (
 __all__ = [
     "Id",
     "Message",
+    "NestedTooDeepError",
     "client_name",
     "concerns_the_proxy",
     "envelope_client",
@@ -45,25 +47,31 @@ _ENVELOPE = tuple(
     f"io.modelcontextprotocol/{key}"
     for key in ("protocolVersion", "clientInfo", "clientCapabilities")
 )
-"""What a request states about its sender in ``_meta`` since 2026-07-28; before,
-``initialize`` states it once.
+"""The keys of ``_meta`` with which a request describes its sender since 2026-07-28;
+before, ``initialize`` does so once.
 """
-_WATCHED = (b"tools/", b"initialize", b"cancelled")
+# The last one replaces bytes that are not UTF-8.
+_WATCHED = (b"tools/", b"initialize", b"cancelled", b"\0")
+MOST_NESTED = 8
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,'
     rb'\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,'
     rb'\s*+"(result|error)"\s*+:'
 )
-# The TypeScript SDK writes the id last. The last brace closes the message, so what is
-# before it is its last member.
+# The TypeScript SDK writes the id last. The last brace closes the message, so the id is
+# the last member before it.
 _TAIL = re.compile(rb',"jsonrpc":"2\.0","id":("[^"\\]*+"|-?\d++)\}\s*+\Z')
 _TAIL_LENGTH = 300
 
 
+class NestedTooDeepError(Malformed):
+    """A batch holds a batch, and so on, more than `MOST_NESTED` times."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its bytes, and where its members are; of a key that comes twice, the
-    last, as parsers take it.
+    """One message: its bytes, and the spans of its members. For a repeated key the last
+    one counts, as in most parsers.
     """
 
     raw: bytes
@@ -72,20 +80,20 @@ class Message:
     method: str | None = None
     id: Id | None = None
     repeated: str | None = None
-    """A key of the message, or of its params, that comes twice."""
+    """A repeated key of the message or of its params."""
 
     @property
     def is_request(self) -> bool:
-        """Return whether it is answered: it has a method and an id."""
+        """Return whether the message expects an answer: it has a method and an id."""
         return self.id is not None and self.method is not None
 
     def part(self, key: str) -> bytes:
-        """Return the bytes of a member of the message; empty where there is none."""
+        """Return the bytes of a member of the message; empty if it is absent."""
         start, end = self.parts.get(key, (0, 0))
         return self.raw[start:end]
 
     def param(self, key: str) -> bytes:
-        """Return the bytes of a member of the params; empty where there is none."""
+        """Return the bytes of a member of the params; empty if it is absent."""
         start, end = self.params.get(key, (0, 0))
         return self.raw[start:end]
 
@@ -117,8 +125,8 @@ def read_message(raw: bytes) -> Message:
             params[key] = span
     method = None
     if "tools/call" in methods:
-        # A parser may take the first of two methods: a message that can be read as a
-        # call is one.
+        # A parser may take the first of two methods, so a message that can be read as a
+        # call counts as one.
         method = "tools/call"
     elif methods:
         method = methods[-1]
@@ -127,18 +135,37 @@ def read_message(raw: bytes) -> Message:
 
 
 def read_messages(raw: bytes) -> tuple[list[Message], bool]:
-    """Return the messages that *raw* holds, and whether it is a batch of them.
+    """Return the messages in *raw*, and whether *raw* is a batch.
+
+    Messages of a batch inside a batch are included: JSON-RPC does not allow such
+    batches, but a server may read them. An item that is not an object becomes a message
+    without members.
 
     Raises:
-        Malformed: it is neither a JSON object nor an array of such objects.
+        Malformed: it is neither a JSON object nor an array.
+        NestedTooDeepError: batches are nested deeper than any client nests them.
     """
     if raw.lstrip()[:1] != b"[":
         return [read_message(raw)], False
-    return [read_message(raw[start:end]) for start, end in elements(raw)], True
+    return list(_messages_in(raw, MOST_NESTED)), True
+
+
+def _messages_in(raw: bytes, depth: int) -> Iterator[Message]:
+    for start, end in elements(raw):
+        item = raw[start:end]
+        match item[:1]:
+            case b"{":
+                yield read_message(item)
+            case b"[":
+                if depth == 0:
+                    raise NestedTooDeepError
+                yield from _messages_in(item, depth - 1)
+            case _:
+                yield Message(item, {})
 
 
 def id_of(text: bytes) -> Id | None:
-    """Return the id that *text* writes, as a key; ``None`` where it is not an id."""
+    """Return the id in *text* as a key; ``None`` if *text* is not an id."""
     if not text:
         return None
     try:
@@ -147,8 +174,8 @@ def id_of(text: bytes) -> Id | None:
         return None
     if isinstance(value, str):
         return "string", value
-    # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to
-    # what could not be read.
+    # JSON-RPC 2.0, 4: an id is a string or a number; null occurs only in the answer to
+    # an unreadable request.
     if value is None or isinstance(value, bool | dict | list):
         return None
     return "number", value
@@ -173,8 +200,7 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
     >>> quick_response(b'{"result":{},"jsonrpc":"2.0","id":"a"}')
     (('string', 'a'), 'result')
     """
-    # As the Python SDK and most others write it; what is written otherwise is read in
-    # full.
+    # The form of the Python SDK and most others; any other form is parsed in full.
     match = _HEAD.match(raw)
     if match is not None:
         key = id_of(match[1])
@@ -195,8 +221,8 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
 
 
 def to_error(request_id: bytes, code: int, text: str) -> bytes:
-    """Return the error that answers the request with *request_id*, the id as it is
-    written in the request.
+    """Return the error that answers the request with *request_id*, spelled as in the
+    request.
 
     >>> to_error(b"7", -32601, "Unknown method")
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
@@ -208,38 +234,36 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
 
 
 def envelope_of(message: Message) -> dict[str, Any] | None:
-    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None``
-    for one of the handshake era.
+    """Return the description of the sender in the ``_meta`` of a 2026-07-28 request;
+    ``None`` for a request of the handshake era.
     """
-    # Most messages are of the older era: they are not decoded to find that out.
+    # Most messages are of the older era: do not decode them to find out.
     text = message.param("_meta")
     if b"protocolVersion" not in text:
         return None
     meta = object_in(text)
     if meta is None or _ENVELOPE[0] not in meta:
         return None
-    # nothing else of `_meta`: a progress token of the client must not go into the
+    # only these keys of `_meta`: a client's progress token must not get into the
     # proxy's own request
     return {key: meta[key] for key in _ENVELOPE if key in meta}
 
 
 def envelope_client(message: Message) -> str:
-    """Return the name of the client that a 2026-07-28 request states; empty where it
-    states none.
+    """Return the client's name that a 2026-07-28 request states; empty if it states
+    none.
     """
     return _name((envelope_of(message) or {}).get(_ENVELOPE[1]))
 
 
 def client_name(message: Message) -> str:
-    """Return the name of the client that ``initialize`` states; empty where it states
-    none.
-    """
+    """Return the client's name that ``initialize`` states; empty if it states none."""
     return _name((object_in(message.part("params")) or {}).get("clientInfo"))
 
 
 def _name(information: Any) -> str:
-    # A name goes to the log and its report: it is cut, because it is the client's to
-    # choose.
+    # The client chooses this name, and the log and its report repeat it, so it is
+    # truncated.
     if not isinstance(information, dict):
         return ""
     return str(information.get("name", ""))[:100]

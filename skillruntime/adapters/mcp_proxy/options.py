@@ -1,5 +1,5 @@
-"""What the user chose: how far repairs go, whether results are checked, and what
-differs for single tools.
+"""The user's choices: how far repairs go, whether results are checked, and the
+exceptions for single tools.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Options:
 
 
 def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the choices by tool that the JSON file at *path* holds: ``{"tools":
+    """Read the choices for single tools from the JSON file at *path*: ``{"tools":
     {"write": {"policy": "strict"}}}``.
 
     Raises:
-        ValueError: it is not such a file; the message says where.
+        ValueError: the file is not of this form; the message names the place.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(tools, dict):
             raise ValueError('expected {"tools": {NAME: {"policy": ...}}}')
         for key in document:
-            # `"policy"` beside `"tools"` would look as if it held for all.
+            # `"policy"` beside `"tools"` would look as if it applied to all tools.
             if key not in ("tools", "$schema"):
                 raise ValueError(
                     f"{key} is not read; options for all tools are options of the "
@@ -87,7 +87,8 @@ def _check_tools(tools: Mapping[str, Any]) -> None:
 
 
 def _check(choices: Mapping[str, Any], where: str) -> None:
-    # What is not checked here would fail at the first call, in front of the model.
+    # A fault that is not found here would fail at the first call, in front of the
+    # model.
     for key, value in choices.items():
         if key == "aliases":
             if not isinstance(value, Mapping) or not all(

@@ -1,8 +1,8 @@
 """`mcp-proxy [OPTIONS] -- COMMAND` without the command line's libraries, which take
 longer to import than all the rest.
 
-Only what is written as it should be is run here: for anything else the command itself
-says what is wrong.
+Only correct command lines are run here; for any other, the command itself reports what
+is wrong.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CHOICES = {
 
 
 def run_quickly(words: list[str]) -> int | None:
-    """Run the proxy as *words* say, and return its exit status; ``None`` where they say
-    more than is known here.
+    """Run the proxy with the options in *words*, and return its exit status; ``None``
+    if an option is not known here.
     """
     read = _read(words)
     if read is None:
@@ -47,7 +47,7 @@ def run_quickly(words: list[str]) -> int | None:
 
     try:
         return run_stdio(command, make_session)
-    except OSError:  # it cannot be started: the command says why, in its own form
+    except OSError:  # the server cannot be started: the command reports why
         return None
 
 

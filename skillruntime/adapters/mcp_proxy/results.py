@@ -1,5 +1,5 @@
-"""Results on their way to the client: folded schemas in ``tools/list``, and checks by
-``outputSchema``.
+"""Change results on their way to the client: fold schemas in ``tools/list``, and check
+results by ``outputSchema``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_PLACES = 5
 def checked_result(
     message: Message, tool: Tool | None, mode: str, log: Write, *, modern: bool
 ) -> bytes | None:
-    """Compare the result of a call with the tool's ``outputSchema``; return what
-    replaces it, ``None`` for nothing.
+    """Compare the result of a call with the tool's ``outputSchema``; return its
+    replacement, or ``None`` to keep it.
 
     A result that says ``isError``, a task and an ``input_required`` result promise
     nothing about their content.
@@ -74,14 +74,16 @@ def checked_result(
         f"{tool.name} ran, but its result does not match its outputSchema: "
         f"{'; '.join(places)}. Do not rely on it."
     )
-    return replaced(
-        message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))}
-    )
+    from skillruntime.catalog.visibility import visible_line
+
+    # The names of a tool and of members are the server's.
+    text = visible_line(cut(text))
+    return replaced(message.raw, {span: to_bytes(tool_result(text, modern=modern))})
 
 
 def folded_page(message: Message) -> bytes:
-    """Return a ``tools/list`` answer whose input schemas have no alternatives at their
-    root.
+    """Return a ``tools/list`` answer whose input schemas have no reference and no
+    alternatives at their root.
 
     Some providers reject those; the proxy still enforces the original. All other bytes
     stay.

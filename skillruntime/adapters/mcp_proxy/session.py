@@ -1,8 +1,8 @@
-"""The proxy between one client and one server, without I/O: messages in, and messages
-out to either side.
+"""The proxy between one client and one server, without I/O: it takes messages and
+returns messages for either side.
 
-A message that is neither a ``tools/call`` nor the answer to one passes with the same
-bytes and in order. A call is checked when it is read; only a call whose schema is
+A message that is neither a ``tools/call`` nor the answer to one passes in order and
+with the same bytes. A call is checked when it is read; only a call whose schema is
 unknown waits, until the proxy's own ``tools/list`` is answered.
 """
 
@@ -33,6 +33,7 @@ from skillruntime.adapters.mcp_proxy.log import Write, call_entries, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
     Message,
+    NestedTooDeepError,
     client_name,
     concerns_the_proxy,
     envelope_client,
@@ -40,8 +41,10 @@ from skillruntime.adapters.mcp_proxy.messages import (
     id_of,
     quick_response,
     read_messages,
+    to_error,
 )
 from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.pieces import pieces_of
 from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tools
 
@@ -50,9 +53,10 @@ __all__ = ["CLIENT", "SERVER", "Send", "Session"]
 CLIENT, SERVER = "client", "server"
 Send = tuple[str, bytes]
 
+INVALID_REQUEST = -32600
+_TOO_DEEP = "A batch holds messages, not batches of batches"
 MOST_REMEMBERED = 4096
-"""How many refused ids are remembered, so that a late cancel of one is not
-forwarded.
+"""How many refused ids are remembered, so that a late cancellation is not forwarded.
 """
 MOST_LISTINGS = 3
 """How often the tools are listed again when they change while they are listed."""
@@ -60,7 +64,7 @@ MOST_LISTINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A message or a batch with a call that waits for its schema."""
+    """A message or batch with a call that waits for its schema."""
 
     raw: bytes
     ids: frozenset[Id]
@@ -68,8 +72,8 @@ class _Held:
 
 
 class Session:
-    """One conversation. *new_id* gives the ids of the proxy's own requests, which no
-    client can have used.
+    """One conversation. *new_id* creates the ids of the proxy's own requests; no client
+    can have used them.
     """
 
     def __init__(
@@ -80,10 +84,12 @@ class Session:
         new_id: Callable[[], str] | None = None,
         initialized: bool = False,
     ) -> None:
-        self.options = options or Options()
-        self.tools = Tools(self.options)
-        self.waits = 0
-        """How often a first call began to wait: which wait a deadline is for."""
+        self.options: Options = options or Options()
+        self.tools: Tools = Tools(self.options)
+        self.waits: int = 0
+        """How many waits have begun; it identifies the wait that a deadline belongs
+        to.
+        """
         self._initialized = initialized
         self._client = ""
         self._log = log
@@ -103,21 +109,41 @@ class Session:
         return bool(self._held)
 
     def from_client(self, raw: bytes) -> list[Send]:
-        """Return what becomes of *raw*, one message or batch from the client."""
+        """Return the messages that follow from *raw*, a line of the client with one
+        message or batch, or other text that a server may read.
+        """
         if not concerns_the_proxy(raw):
             return [(SERVER, raw)]
+        sends: list[Send] = []
+        is_unchanged = True
+        for piece in pieces_of(raw):
+            became = self._from_piece(piece)
+            is_unchanged = is_unchanged and became == [(SERVER, piece)]
+            sends += became
+        if is_unchanged:
+            return [(SERVER, raw)]
+        return sends
+
+    def _from_piece(self, raw: bytes) -> list[Send]:
+        """Return the messages that follow from *raw*, one message or batch of a
+        line.
+        """
         try:
             messages, is_batch = read_messages(raw)
+        except NestedTooDeepError:
+            return [(CLIENT, to_error(b"null", INVALID_REQUEST, _TOO_DEEP))]
         except Malformed:
-            # The server answers what is not JSON, as it would without the proxy.
+            # The server answers text that is not JSON, as it would without the proxy.
             return [(SERVER, raw)]
-        # Cut into parts, what is not JSON as a whole could become messages that are.
+        # Split into parts, text that is not JSON could become valid messages.
         if is_batch and not is_json(raw):
             return [(SERVER, raw)]
         return self._admit(raw, messages, is_batch=is_batch)
 
     def from_server(self, raw: bytes) -> list[Send]:
-        """Return what becomes of *raw*, one message or batch from the server."""
+        """Return the messages that follow from *raw*, one message or batch from the
+        server.
+        """
         if self._passes(raw):
             return [(CLIENT, raw)]
         try:
@@ -140,7 +166,7 @@ class Session:
         return sends
 
     def give_up_listing(self) -> list[Send]:
-        """Forward the calls that wait, unchecked: the server does not answer
+        """Forward the waiting calls unchecked, because the server does not answer
         ``tools/list``.
         """
         # The answer may still come, and no client knows its id.
@@ -165,7 +191,9 @@ class Session:
         is_batch: bool,
         final: bool = False,
     ) -> list[Send]:
-        """Return what becomes of *messages*, which are read from *raw*."""
+        """Return the messages that follow from *messages*, which were parsed from
+        *raw*.
+        """
         decisions = [self._decide(each, final=final) for each in messages]
         if any(each.waits for each in decisions):
             ids = frozenset(each.id for each in messages if each.id is not None)
@@ -187,8 +215,8 @@ class Session:
             together = _joined(kept, raw) if is_batch else kept[0]
             sends.append((SERVER, together))
         if answers:
-            # No SDK sends batches, which revision 2025-03-26 alone has: what was
-            # refused of one is answered at once.
+            # Only revision 2025-03-26 has batches, and no SDK sends them: refused calls
+            # of a batch are answered at once.
             together = _joined(answers) if is_batch else answers[0]
             sends.append((CLIENT, together))
         return sends
@@ -196,8 +224,8 @@ class Session:
     def _decide(self, message: Message, *, final: bool) -> Decision:
         match message.method:
             case "tools/call":
-                # A server of the handshake era is not asked anything before the
-                # handshake is over.
+                # Do not ask a server of the handshake era anything before the handshake
+                # is complete.
                 can_ask = self._initialized or envelope_of(message) is not None
                 may_list = can_ask and not final and not self.tools.unlistable
                 return decide_call(message, self.tools, self.options, may_list=may_list)
@@ -211,8 +239,8 @@ class Session:
         return Decision(message.raw)
 
     def _decide_cancel(self, message: Message) -> Decision:
-        """Swallow the cancel of a call that was never forwarded; one that waits is
-        dropped with it.
+        """Drop the cancellation of a call that was never forwarded, and with it a call
+        that still waits.
         """
         key = id_of(message.param("requestId"))
         if key is None:
@@ -223,13 +251,13 @@ class Session:
             if key in held.ids and not held.is_batch:
                 self._held.remove(held)
                 return Decision()
-        # "Cancellation": no answer follows; one that crossed the cancel passes as it
-        # is.
+        # MCP, "Cancellation": no answer follows; an answer that crossed the
+        # cancellation passes unchanged.
         self._pending.pop(key, None)
         return Decision(message.raw)
 
     def _commit(self, message: Message, decision: Decision) -> bytes | None:
-        """Note what was decided; return the answer to a call that is refused."""
+        """Record the decision; return the answer to a refused call."""
         if message.method == "notifications/initialized":
             self._initialized = True
         elif message.method == "initialize":
@@ -254,8 +282,8 @@ class Session:
         ):
             self._log(entry)
         # A call without an id is a notification: it gets no answer, and is not
-        # forwarded either. An id that JSON-RPC does not have (`true`, say) is given
-        # back as it is, since who wrote it waits.
+        # forwarded. An id that JSON-RPC does not allow (such as `true`) is returned
+        # unchanged, because its sender waits for it.
         if not verdict.faults or "id" not in message.parts:
             return None
         faults = self._refusals.reported(decision.name, sent, verdict.faults)
@@ -267,8 +295,8 @@ class Session:
         # One listing serves all calls that wait.
         if self._own:
             return []
-        # 2026-07-28: every request says who sends it, and a server may list other tools
-        # for another client.
+        # 2026-07-28: every request names its sender, and a server may list different
+        # tools for different clients.
         envelopes = (envelope_of(each) for each in messages)
         self._own_meta = next((each for each in envelopes if each is not None), None)
         self._listings = 0
@@ -311,7 +339,7 @@ class Session:
         return self._release()
 
     def _release(self) -> list[Send]:
-        """Decide on the calls that waited, in their order; none waits again."""
+        """Decide on the waiting calls in their order; none waits again."""
         held, self._held = self._held, []
         sends: list[Send] = []
         # These calls do not wait again: a call of a tool that is still unknown is
@@ -322,8 +350,8 @@ class Session:
         return sends
 
     def _compare_options(self) -> None:
-        """Log the tools in the options that the server does not list: options for a
-        misspelt name would have no effect.
+        """Log the tool names in the options that the server does not list: options for
+        a misspelled name would have no effect.
         """
         if not self.tools.complete or self.tools.options_compared:
             return
@@ -351,8 +379,8 @@ class Session:
     # from the server
 
     def _passes(self, raw: bytes) -> bool:
-        """Return whether *raw* is seen at once to be something that passes: most is,
-        and costs no scan of its body.
+        """Return whether *raw* clearly passes. Most messages do, and their bodies need
+        not be scanned.
         """
         response = quick_response(raw)
         if response is None:
@@ -374,8 +402,8 @@ class Session:
         return True
 
     def _own_answer(self, message: Message) -> list[Send] | None:
-        """Return what follows where *message* answers a request of the proxy's own;
-        else ``None``.
+        """Return the messages that follow if *message* answers a request of the proxy
+        itself; else ``None``.
         """
         if message.id is None or message.method is not None:
             return None
@@ -388,9 +416,9 @@ class Session:
         return []
 
     def _passed_on(self, message: Message) -> bytes:
-        """Return the bytes in which a message of the server reaches the client."""
+        """Return the bytes of a server's message as the client receives them."""
         if message.method is not None:
-            # Also a list that is being read at this moment is old then.
+            # A list that is being read at this moment is outdated too.
             if message.method == "notifications/tools/list_changed":
                 self.tools.changed()
             return message.raw
@@ -415,7 +443,8 @@ class Session:
 
     def _call_answered(self, message: Message, pending: Pending) -> bytes:
         if "error" in message.parts:
-            # The error of a retry may concern its `requestState`, which no model wrote.
+            # The error of a retry may concern its `requestState`, which the model did
+            # not write.
             if pending.retried:
                 return message.raw
             converted = converted_error(message, modern=pending.modern)
@@ -440,7 +469,7 @@ class Session:
             if pending.digest:
                 marked = with_state(message, pending.digest)
             return changed(message, with_repairs(message, pending.notes), marked)
-        # A part that is not JSON cannot be changed: the result passes, without the
+        # A part that is not JSON cannot be changed: the result passes without the
         # report of the repair.
         except Malformed:
             return message.raw

@@ -1,9 +1,8 @@
-"""The tools that a server has, as its own ``tools/list`` results show them, and the
-contract of each.
+"""Keep the tools of a server, as its ``tools/list`` results show them, and the contract
+of each.
 
-Schemas are open, arguments are closed: a tool whose schema cannot be used is called
-unchecked, with a reason; one whose schema can be used is never called with arguments
-that break it.
+Calls of a tool with an unusable schema pass unchecked, with a reason. A tool with a
+usable schema is never called with arguments that break it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.tools.tool_names import MeantName, meant_name
+from skillruntime.contract.reading.tool_names import MeantName, meant_name
 
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema
@@ -47,8 +46,8 @@ class Listing:
 
 
 class Tools:
-    """What is known of one server's tools within one session, and of what the user
-    chose for them.
+    """The known tools of one server within one session, and the user's choices for
+    them.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -60,17 +59,17 @@ class Tools:
         self._generation = 0
         self._known_generation = -1
         self._open: dict[str, Listing] = {}
-        self.complete = False
-        self.unlistable = False
-        """The server could not list its tools; it is not asked again before it says
-        that its list changed.
+        self.complete: bool = False
+        self.unlistable: bool = False
+        """Whether the server failed to list its tools; it is not asked again until it
+        announces a change.
         """
         self.options_compared = False
         """Whether the names in the user's options were compared with the list."""
 
     @property
     def fresh(self) -> bool:
-        """Return whether what is known is what the server has now, as far as the
+        """Return whether the known tools are the server's current ones, as far as the
         protocol shows it.
         """
         if self._known_generation != self._generation:
@@ -78,7 +77,7 @@ class Tools:
         return self._expires is None or time.monotonic() < self._expires
 
     def changed(self) -> None:
-        """Note that the server announced a change of its list."""
+        """Record that the server announced a change of its list."""
         self._generation += 1
         self.unlistable = False
 
@@ -99,17 +98,17 @@ class Tools:
     def add_page(self, listing: Listing, result: Mapping[str, Any]) -> bool:
         """Add one page to *listing*; return whether it was the last one."""
         page = {tool["name"]: tool for tool in _named_tools(result)}
-        # A page of a client's own listing counts as much as one of the proxy's: both
-        # are what the server has.
+        # A page that a client requested counts like a page that the proxy requested:
+        # both show the server's tools.
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
-        # A server that gives a cursor again would be asked forever.
+        # A server that repeats a cursor would be asked forever.
         if isinstance(cursor, str) and cursor not in listing.seen:
             listing.cursor = cursor
             listing.seen.add(cursor)
             if len(self._open) < MOST_OPEN:
                 self._open[cursor] = listing
-            # A client may stop after the first page: what it saw is known all the same.
+            # A client may stop after the first page; its tools are still known.
             if self.is_current(listing):
                 self._replace({**self._definitions, **page}, complete=False)
             return False
@@ -145,7 +144,8 @@ class Tools:
         return schema
 
     def meant_by(self, name: str) -> MeantName:
-        """Return which tool *name* can mean; none before the whole list is known.
+        """Return the tool that *name* can mean; ``None`` before the complete list is
+        known.
 
         >>> tools = Tools()
         >>> page = {"tools": [{"name": "read_file"}, {"name": "list"}]}
@@ -157,8 +157,8 @@ class Tools:
         """
         if not self.complete:
             return MeantName(None)
-        # Which server is meant the client has decided, and the server's name is the
-        # client's: any prefix is one.
+        # The client has already chosen the server and its name, so any prefix may be
+        # the server's name.
         return meant_name(name, self._definitions, prefixes=None)
 
     @property
@@ -169,8 +169,8 @@ class Tools:
     def _replace(
         self, definitions: dict[str, Mapping[str, Any]], *, complete: bool
     ) -> None:
-        # To compile a schema takes longer than to call the tool: it stays as long as
-        # its definition does.
+        # Compiling a schema takes longer than calling the tool, so it is kept until the
+        # definition changes.
         self._compiled = {
             name: tool
             for name, tool in self._compiled.items()
@@ -180,12 +180,12 @@ class Tools:
 
 
 def _expiry(milliseconds: Any) -> float | None:
-    """Return when a list is no longer fresh, on the clock of this process; ``None``
-    where the server does not say.
+    """Return when a list expires, on the clock of this process; ``None`` if the server
+    does not say.
     """
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return None
-    # At most a day: 1e308 would keep an old list for ever.
+    # At most a day: 1e308 would keep an outdated list forever.
     return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
@@ -220,8 +220,8 @@ def compile_tool(
     contract, output, reason = None, None, None
     for document in _readings(schema):
         try:
-            # Servers take `example.com` for a "format": "uri", and those in Python a
-            # `date-time` without an offset.
+            # Servers accept `example.com` as a "format": "uri", and Python servers
+            # accept a `date-time` without an offset.
             contract = Contract.from_dict(
                 {"input": document, "aliases": dict(aliases or {})},
                 name=name,
@@ -243,7 +243,8 @@ def compile_tool(
 
 
 def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return *schema* as it is, and by draft-07 where it does not name a draft.
+    """Return *schema* unchanged and, if it does not name a draft, also read by
+    draft-07.
 
     The protocol's default is 2020-12, yet ``items`` as an array and a boolean
     ``exclusiveMinimum`` are still written.

@@ -1,1 +1,1 @@
-"""What the MCP server of skills answers, and who may use its port."""
+"""The answers of the MCP server of skills, and the protection of its port."""

@@ -1,8 +1,6 @@
-"""What the MCP server of skills answers after the handshake: tools, prompts, resources
-and the Skills extension.
-
-Nothing of this is imported before a client asks for it: the answer to ``initialize``
-does not wait for the runtime.
+"""Answer a client's requests after the handshake: tools, prompts, resources and the
+Skills extension. This module is imported at the first such request, so that the answer
+to ``initialize`` does not wait for the runtime.
 """
 
 from __future__ import annotations
@@ -10,37 +8,45 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
+from weakref import WeakKeyDictionary
 
 import anyio.to_thread
 import mcp_types as types
 from mcp import MCPError
 from pydantic import Field
 
+from skillruntime.adapters.mcp_server.progress import reporting_progress
+from skillruntime.adapters.mcp_server.published_frontmatter import frontmatter_fault
+from skillruntime.adapters.mcp_server.tasks import Tasks, declares_tasks
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tools.conversation_tools import (
     conversation_runtime,
-    definable,
     visible_callables,
 )
-from skillruntime.adapters.tools.known_names import is_hidden, meant_tool
+from skillruntime.adapters.tools.definitions import choose_definitions
+from skillruntime.adapters.tools.known_names import is_hidden, listed_names, meant_tool
 from skillruntime.adapters.tools.tool_names import mcp_names
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.contracts.visible_contract import hidden_in
 from skillruntime.catalog.frontmatter.frontmatter import cut
-from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+from skillruntime.catalog.frontmatter.yaml_reader import MAX_DEPTH, YamlFault, load_yaml
 from skillruntime.catalog.resources import list_resources, media_type, read_bytes
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.unforeseen import refusing_unforeseen
 from skillruntime.catalog.visibility import (
     hidden_characters,
     listed_kinds,
     visible_line,
 )
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import (
     InvalidSkillError,
@@ -55,6 +61,7 @@ from skillruntime.runtime.presentation.activation import (
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
+_LOG = logging.getLogger("skillruntime.mcp")
 _OWN = ("load_skill", "read_skill_resource", "write_skill_input")
 _KEPT = 256  # sessions of clients over HTTP; beyond that the oldest is closed
 _FILES = "workspace:///"  # the addresses of files in a client's workspace
@@ -78,25 +85,33 @@ class GetSkillResult(types.CacheableResult):
 class Served:
     """The handlers of one server."""
 
-    def __init__(self, runtime: SkillRuntime, *, files: bool = True) -> None:
+    def __init__(
+        self, runtime: SkillRuntime, *, files: bool = True, tasks: Tasks | None = None
+    ) -> None:
         self._runtime = runtime
         self._files = files
+        self._tasks = tasks
         self._known: dict[str, str] = {}
-        # The rest of long results, by handles that no other client can guess.
+        self._unpublished: set[str] = set()
+        self._logged_budget = False
+        # The rest of long results, by handles that other clients cannot guess.
         self._pages = runtime.session(tell_directories=False)
-        # For their definitions alone; a call is made within the client's session.
+        # Only for their definitions; a call is made within the client's session.
         self._own = conversation_runtime(runtime, self._pages)
         self._sessions: dict[str, SkillSession] = {}
+        # The loaded skills of each of these sessions; the last name is the latest
+        # skill.
+        self._loaded: WeakKeyDictionary[SkillSession, dict[str, None]]
+        self._loaded = WeakKeyDictionary()
 
     async def _session(self, context: Any) -> SkillSession:
-        """Return the session of the client: its workspace, and the calls of it that
-        were refused.
+        """Return the session of the client, with its workspace and its refused calls.
 
         Over HTTP a client without a session identifier gets a new one with each call.
         """
         request = context.request
         key: str | None = ""
-        # What listens on a port does not show where the host keeps its files.
+        # A server on a port does not show where the host keeps its files.
         tell = None
         if request is not None:
             key = request.headers.get("mcp-session-id")
@@ -117,8 +132,9 @@ class Served:
     async def list_tools(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        """Return the tools of this conversation."""
         definitions = await anyio.to_thread.run_sync(
-            self._definitions, self._keeps_files(context)
+            self._definitions, self._keeps_files(context), self._loaded_in(context)
         )
         return types.ListToolsResult(
             tools=[types.Tool.model_validate(each) for each in definitions]
@@ -126,7 +142,8 @@ class Served:
 
     async def call_tool(
         self, context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | dict[str, Any]:
+        """Call a tool and return its result."""
         arguments = params.arguments or {}
         tools = self._known
         if params.name not in tools:
@@ -134,26 +151,69 @@ class Served:
         tool = meant_tool(self._runtime, params.name, tools)
         session = await self._session(context)
         own_names = self._own_names(self._keeps_files(context))
-        if tool.name in (*own_names, "call_skill"):
+        name = str(tool.name)
+        if name not in (*own_names, "call_skill"):
+            if name not in tools or is_hidden(self._runtime, tools[name]):
+                # A protocol error and not one of execution (2025-11-25, tools, "Error
+                # Handling"): the text is for the model all the same.
+                offered = [*own_names, *tools]
+                raise MCPError(
+                    types.INVALID_PARAMS,
+                    f"Unknown tool: {visible_line(params.name[:80])}. The tools are: "
+                    f"{listed_names(params.name, offered)}",
+                )
+            name = tools[name]
+        answer: Callable[[], Awaitable[types.CallToolResult | dict[str, Any]]]
+        answer = partial(self._call, session, name, arguments)
+        if self._tasks is not None and name not in _OWN and declares_tasks(context):
+            kept = {"arguments": arguments, "is_local": context.request is None}
+            answer = partial(
+                self._tasks.answer, name, kept, repeatable=self._is_repeatable(name)
+            )
+        return await reporting_progress(context.session, answer)
+
+    async def run_kept(self, name: str, kept: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the call of a task, and return its result as a client gets it."""
+        arguments = kept["arguments"]
+        local = self._sessions.get("")
+        if kept["is_local"] and local is not None:
+            result = await self._call(local, name, arguments)
+        else:
+            # Over HTTP, or begun by a server that was killed.
+            tell = None if kept["is_local"] else False
+            with self._runtime.session(
+                counts_tokens=False, tell_directories=tell
+            ) as session:
+                result = await self._call(session, name, arguments)
+        return result.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+    async def _call(
+        self, session: SkillSession, name: str, arguments: Mapping[str, Any]
+    ) -> types.CallToolResult:
+        """Call the callable *name*, or a tool of this server's own."""
+        if name in (*_OWN, "call_skill"):
             own = conversation_runtime(
                 self._runtime,
                 self._pages,
-                load=partial(self._rendered, session),
+                load=partial(self._load, session),
                 calls_in=session,
             )
-            name = str(tool.name)
             response = await own.call(name, arguments)
-            return self._result(name, arguments, response, session)
-        if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
-            hint = ""
-            if tool.nearest:
-                hint = f"; did you mean {' or '.join(tool.nearest)}?"
-            raise MCPError(
-                types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}"
-            )
-        name = tools[tool.name]
-        response = await session.call(name, arguments)
+        else:
+            response = await session.call(name, arguments)
         return self._result(name, arguments, response, session)
+
+    def _is_repeatable(self, name: str) -> bool:
+        """Return whether a call of *name* may run twice; of `call_skill` that is not
+        known.
+        """
+        if name == "call_skill":
+            return False
+        try:
+            annotations = self._runtime.contract(name).annotations
+        except SkillRuntimeError:
+            return False
+        return may_be_repeated(annotations)
 
     def _result(
         self, name: str, arguments: Any, response: SkillResponse, session: SkillSession
@@ -162,7 +222,7 @@ class Served:
         if called not in ("load_skill", "read_skill_resource"):
             response = self._pages.record_answer(name, arguments, response)
         result = to_mcp_result(response, images=session.images(response))
-        # A file of a call that has no session goes with the call.
+        # Without a session, a call's files are removed after the call.
         files = []
         if session in self._sessions.values():
             files = (response.metadata or {}).get("files", [])
@@ -180,6 +240,7 @@ class Served:
     async def list_prompts(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
+        """Return a prompt for each skill that a person may choose."""
         given = [
             types.PromptArgument(
                 name="arguments", description="What to do it with", required=False
@@ -199,15 +260,16 @@ class Served:
     async def get_prompt(
         self, context: Any, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
+        """Return the instructions of the skill that a person chose."""
         # A person chooses a prompt: also of a skill that its author hides from models,
         # and not of one for models alone.
-        metadata = self._runtime.catalog.get(params.name)
+        metadata = self._meant_prompt(params.name)
         if metadata is None or not metadata.user_invocable:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
         arguments = (params.arguments or {}).get("arguments", "")
         session = await self._session(context)
         text = await anyio.to_thread.run_sync(
-            self._rendered, session, params.name, arguments
+            self._rendered, session, metadata.name, arguments
         )
         message = types.PromptMessage(
             role="user", content=types.TextContent(type="text", text=text)
@@ -219,6 +281,7 @@ class Served:
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
+        """Return the SKILL.md of each skill."""
         resources = [
             types.Resource(
                 uri=to_uri(each.name),
@@ -233,9 +296,9 @@ class Served:
     async def read_resource(
         self, context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
+        """Return the content of a skill's file or a file of the workspace."""
         uri = str(params.uri)
-        name, path = split_uri(uri) or ("", "")
-        metadata = self._visible().get(name)
+        metadata, path = self._found(uri)
         if uri.startswith(_FILES):
             path = unquote(uri.removeprefix(_FILES))
             session = await self._session(context)
@@ -272,6 +335,7 @@ class Served:
     async def list_skills(
         self, context: Any, params: types.PaginatedRequestParams
     ) -> ListSkillsResult:
+        """Return the skills that this server offers."""
         shown = self._visible().values()
         entries = await anyio.to_thread.run_sync(
             lambda: [self._entry(metadata) for metadata in shown]
@@ -281,8 +345,8 @@ class Served:
         )
 
     async def get_skill(self, context: Any, params: Any) -> GetSkillResult:
-        name, path = split_uri(params.uri) or ("", "")
-        metadata = self._visible().get(name)
+        """Return the entry of one skill."""
+        metadata, path = self._found(params.uri)
         if metadata is None or path != "SKILL.md":
             raise _unknown(params.uri)
         entry = await anyio.to_thread.run_sync(partial(self._entry, metadata))
@@ -290,31 +354,74 @@ class Served:
             raise _unknown(params.uri)
         return GetSkillResult(skill=entry)
 
-    def _definitions(self, keeps_files: bool) -> list[dict[str, Any]]:
-        """Return the definitions of all tools; this reads every contract."""
+    def _meant_prompt(self, name: str) -> SkillMetadata | None:
+        """Return the skill that a prompt's *name* means: its own name, or with ``_`` for
+        ``-`` as tools are shown, because some clients replace it.
+        """
+        catalog = self._runtime.catalog
+        metadata = catalog.get(name)
+        if metadata is None:
+            metadata = catalog.get(mcp_names(catalog).get(name, name))
+        return metadata
+
+    def _definitions(
+        self, keeps_files: bool, loaded: list[str]
+    ) -> list[dict[str, Any]]:
+        """Return the definitions of the tools; this reads their contracts."""
         tools = self._tools()
-        contracts = definable(self._runtime, tools.values())
+        shown_names = {name: shown for shown, name in tools.items()}
+
+        def text_of(name: str, contract: Contract) -> str:
+            definition = _definition(shown_names[name], name, contract)
+            return json.dumps(definition, ensure_ascii=False)
+
+        chosen = choose_definitions(
+            self._runtime, tools.values(), loaded, text_of=text_of
+        )
+        contracts = chosen.contracts
         names = [*self._own_names(keeps_files)]
-        if len(contracts) < len(tools):
+        if chosen.by_name:
             names.append("call_skill")
         definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
         for shown, name in sorted(tools.items()):
             if name in contracts:
-                definitions.append(
-                    {**to_mcp(contracts[name], name=name), "name": shown}
-                )
+                definitions.append(_definition(shown, name, contracts[name]))
+        if chosen.by_name and not self._logged_budget:
+            self._logged_budget = True
+            self._log_budget(definitions[len(names) :], len(chosen.by_name))
         return definitions
+
+    def _log_budget(self, definitions: list[dict[str, Any]], left: int) -> None:
+        """Log how many tools are not in ``tools/list``, and what defining none would
+        save.
+        """
+        from skillruntime.tokens.counter import count
+
+        if not definitions:  # the host wanted none
+            return
+        spent = count(json.dumps(definitions, ensure_ascii=False)).tokens
+        defined = len(definitions)
+        _LOG.warning(
+            "%s of %s tools of skills are in tools/list; the others do not fit its "
+            "budget and are called with call_skill. Without any, `--tools fixed` saves "
+            "%s tokens in each request",
+            f"{defined:,}",
+            f"{defined + left:,}",
+            f"{spent:,}",
+        )
 
     def _tools(self) -> dict[str, str]:
         """Return the callables by tool name; all skills are looked at, so a call looks
         into the last answer first.
         """
-        self._known = mcp_names(visible_callables(self._runtime))
+        self._known = mcp_names(
+            visible_callables(self._runtime), self._runtime.function_skills()
+        )
         return self._known
 
     def _keeps_files(self, context: Any) -> bool:
-        """Return whether a file that the client writes is there at its next call: over
-        HTTP a client without a session identifier has no workspace of its own.
+        """Return whether a file that the client writes still exists at its next call:
+        over HTTP a client without a session identifier has no workspace of its own.
         """
         request = context.request
         if request is None or self._runtime.has_workspace:
@@ -322,8 +429,8 @@ class Served:
         return request.headers.get("mcp-session-id") is not None
 
     def _own_names(self, keeps_files: bool) -> list[str]:
-        """Return the server's own tools; where all skills are functions, there is
-        nothing to load.
+        """Return the server's own tools; if all skills are functions, ``load_skill`` is
+        not among them.
         """
         names: list[str] = []
         if len(self._visible()):
@@ -335,6 +442,24 @@ class Served:
             names.remove("write_skill_input")
         return names
 
+    def _loaded_in(self, context: Any) -> list[str]:
+        """Return the skills that the client has loaded, the last one last."""
+        key = ""
+        if context.request is not None:
+            key = context.request.headers.get("mcp-session-id")
+        session = self._sessions.get(key)
+        if session is None:
+            return []
+        return [*self._loaded.get(session, {})]
+
+    def _load(self, session: SkillSession, name: str) -> str:
+        text = self._rendered(session, name)
+        loaded = self._loaded.setdefault(session, {})
+        skill = self._runtime.open_skill(name).name
+        loaded.pop(skill, None)
+        loaded[skill] = None
+        return text
+
     def _rendered(
         self, session: SkillSession, name: str, arguments: str | None = None
     ) -> str:
@@ -345,22 +470,42 @@ class Served:
         shown = {name: tool for tool, name in self._tools().items()}
         return render_activation(active, lambda each: shown.get(each, each))
 
+    def _found(self, uri: str) -> tuple[SkillMetadata | None, str]:
+        """Return the skill that *uri* names, ``None`` for any other address, and the
+        path of a file in it.
+        """
+        skills = self._visible()
+        for name, path in split_uri(uri):
+            metadata = skills.get(name)
+            if metadata is not None:
+                return metadata, path
+        return None, ""
+
     def _visible(self) -> SkillCatalog:
         return self._runtime.catalog.for_model()
 
     def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:
         """The skill's entry, or None for a skill that cannot be published: it is left
-        out.
+        out, because clients refuse a whole list for one entry. The log says why, once.
         """
         try:
-            return to_entry(metadata)
-        except SkillRuntimeError:
+            with refusing_unforeseen(metadata.path):
+                return to_entry(metadata)
+        except SkillRuntimeError as error:
+            if metadata.path not in self._unpublished:
+                self._unpublished.add(metadata.path)
+                _LOG.warning("%s is not in skills/list: %s", metadata.path, error)
             return None
 
 
+def _definition(shown: str, name: str, contract: Contract) -> dict[str, Any]:
+    """Return the definition of the callable *name* under the name that clients see."""
+    return {**to_mcp(contract, name=name), "name": shown}
+
+
 async def _only_root(session: Any) -> str | None:
-    """Return the directory that the client works in, where it offers exactly one
-    (roots, until 2026-07-28).
+    """Return the directory that the client works in, if it offers exactly one (roots,
+    until 2026-07-28).
     """
     capabilities = session.client_capabilities
     if capabilities is None or capabilities.roots is None:
@@ -373,7 +518,7 @@ async def _only_root(session: Any) -> str | None:
     if len(addresses) != 1 or addresses[0].scheme != "file":
         return None
     path = url2pathname(addresses[0].path)
-    # As everywhere here, no pathlib.
+    # Without pathlib, as everywhere in this module.
     if os.path.isdir(path):
         return path
     return None
@@ -395,22 +540,48 @@ def to_uri(name: str, path: str = "SKILL.md") -> str:
 
     >>> to_uri("pdf-processing", "references/a b.md")
     'skill://pdf-processing/references/a%20b.md'
+    >>> to_uri("plugin:tdd")
+    'skill://plugin/tdd/SKILL.md'
     """
-    return f"{_SCHEME}{quote(name)}/{quote(path)}"
+    # The last part of a skill's path is its name in the frontmatter (SEP-2640).
+    place, _, own_name = name.rpartition(":")
+    skill = f"{quote(place)}/{quote(own_name)}" if place else quote(own_name)
+    return f"{_SCHEME}{skill}/{quote(path)}"
 
 
-def split_uri(uri: str) -> tuple[str, str] | None:
-    """Return the skill and the path that *uri* names; None for any other address.
+def to_name(base: str) -> str:
+    """Return the name of the skill whose files have addresses that begin with *base*;
+    an empty string if *base* is not the beginning of a skill's addresses.
 
-    >>> split_uri("skill://pdf-processing/references/a%20b.md")
-    ('pdf-processing', 'references/a b.md')
+    >>> to_name("skill://plugin/tdd/"), to_name("skill://pdf/"), to_name("file:///pdf/")
+    ('plugin:tdd', 'pdf', '')
+    """
+    if not base.startswith(_SCHEME) or not base.endswith("/"):
+        return ""
+    parts = base.removeprefix(_SCHEME).removesuffix("/").split("/")
+    place = "-".join(parts[:-1])
+    return unquote(f"{place}:{parts[-1]}" if place else parts[-1])
+
+
+def split_uri(uri: str) -> list[tuple[str, str]]:
+    """Return the pairs of a skill and a path that *uri* may name; empty for any other
+    address.
+
+    >>> split_uri("skill://plugin/tdd/SKILL.md")
+    [('plugin:tdd', 'SKILL.md'), ('plugin', 'tdd/SKILL.md')]
     """
     if not uri.startswith(_SCHEME):
-        return None
+        return []
+    meant: list[tuple[str, str]] = []
     name, _, path = uri.removeprefix(_SCHEME).partition("/")
-    if not name or not path:
-        return None
-    return unquote(name), unquote(path)
+    own_name, _, rest = path.partition("/")
+    # Skills are not nested, so both readings are possible only if a place is named like
+    # a skill.
+    if name and own_name and rest:
+        meant.append((f"{unquote(name)}:{unquote(own_name)}", unquote(rest)))
+    if name and path:
+        meant.append((unquote(name), unquote(path)))
+    return meant
 
 
 def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
@@ -418,14 +589,19 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
     complete ``resources``.
 
     Raises:
-        InvalidSkillError: its frontmatter cannot be read, or it is larger than a host
-            must accept.
+        InvalidSkillError: the frontmatter cannot be read, or the skill is larger than a
+            host must accept.
     """
     # As everywhere in the catalog, no pathlib.
     directory = os.path.dirname(metadata.path)
     resources: list[dict[str, Any]] = []
     total = 0
     for path in _paths(metadata):
+        if "\\" in path:  # no address may have one (SEP-2640, "Resource URIs")
+            raise InvalidSkillError(
+                f"The skill {metadata.name!r} has a file whose name has a backslash: "
+                f"{path!r:.80}"
+            )
         try:
             if path == "SKILL.md":
                 data = read_file(metadata, path)
@@ -446,11 +622,11 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
             {"uri": to_uri(metadata.name, path), "digest": digest, "size": len(data)}
         )
     frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
-    if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
-        raise InvalidSkillError(
-            f"The frontmatter of {metadata.name!r} does not say its name and "
-            "description"
-        )
+    fault = frontmatter_fault(frontmatter)
+    if fault is None and frontmatter["name"] != metadata.name.rpartition(":")[2]:
+        fault = "the name differs from the one in its address"
+    if fault is not None:
+        raise InvalidSkillError(f"The frontmatter of {metadata.name!r}: {fault}")
     # The extension wants the frontmatter as it is written, so one that hides something
     # cannot be in an entry.
     hidden = hidden_in(frontmatter)
@@ -480,28 +656,24 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
 def _frontmatter(data: bytes) -> dict[str, Any]:
     """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its
     values.
+
+    A folded last value ends with the line break before the closing dashes (YAML 1.2.2,
+    section 8.1.1.2), as the Inspector and other clients in JavaScript read it. FastMCP
+    4.2 cuts this line break off before it parses, and refuses to read such a skill.
     """
     block = cut(data).block or ""
     try:
-        read_yaml(block)  # bounded: a bomb of aliases ends here
+        value = load_yaml(block, max_depth=MAX_DEPTH)
     except YamlFault as fault:
         raise InvalidSkillError(f"The frontmatter cannot be read: {fault}") from None
-    import yaml  # imported here, because importing it takes as long as starting Python
-
-    try:
-        value = yaml.load(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        # JSON has no dates: they become text. What it has no form for, as NaN, is not
-        # published.
-        return dict(json.loads(json.dumps(value, default=str, allow_nan=False)))
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise InvalidSkillError(
-            f"The frontmatter cannot be written as JSON: {error}"
-        ) from None
+    if not isinstance(value, dict):
+        raise InvalidSkillError("The frontmatter is not a mapping")
+    return {**value}
 
 
 def _paths(metadata: SkillMetadata) -> Iterator[str]:
-    """Yield every file: SKILL.md, the contracts, which a catalog does not list, and all
-    that it does.
+    """Yield every file: SKILL.md, the contracts, which a catalog does not list, and the
+    listed files.
     """
     directory = os.path.dirname(metadata.path)
     yield "SKILL.md"

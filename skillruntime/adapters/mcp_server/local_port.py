@@ -1,5 +1,5 @@
-"""Who may use a local port: programs of this machine that know the token, and no web
-page that a browser shows.
+"""Protect a local port: programs of this machine that know the token may use it, web
+pages in a browser may not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["LOCAL_HOSTS", "guarded"]
+__all__ = ["LOCAL_HOSTS", "MOST_SESSIONS", "guarded"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -17,6 +17,11 @@ Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 
+MOST_SESSIONS = 256
+"""The most clients that are connected at once; a further client gets 503 until another
+has ended or was idle for half an hour. The files of as many clients are kept, so that a
+client never loses its files to others.
+"""
 LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -25,10 +30,10 @@ def guarded(
 ) -> App:
     """Return *app* behind the checks of a local port.
 
-    The ``Host`` must name one of *hosts*, and an ``Origin`` one of them: else a page on
-    the web could reach the port by a name that it makes resolve to this machine (DNS
-    rebinding; transports, "Security Warning"). Where there is a *token*, it must come
-    as a bearer token; it is not passed on.
+    The ``Host``, and an ``Origin`` if present, must name one of *hosts*: otherwise a
+    web page could reach the port by a name that it makes resolve to this machine (DNS
+    rebinding; transports, "Security Warning"). A *token* must be sent as a bearer
+    token; it is not passed on.
     """
 
     async def checked(scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -66,8 +71,8 @@ def guarded(
 
 
 def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None:
-    """Return the value of the header *name*, written in small letters; ``None`` where
-    it is missing.
+    """Return the value of the header *name*, given in lower case; ``None`` if it is
+    missing.
     """
     for key, value in headers:
         if key.lower() == name:

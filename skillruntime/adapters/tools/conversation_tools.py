@@ -1,5 +1,5 @@
-"""The tools of every conversation. They have contracts, so their malformed arguments
-are repaired too.
+"""Define the tools of every conversation. They have contracts, so their malformed
+arguments are repaired too.
 
 ``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut),
 ``write_skill_input``, ``call_skill``, and, where the catalog does not fit its budget,
@@ -9,13 +9,15 @@ are repaired too.
 from __future__ import annotations
 
 import json
+import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from skillruntime.adapters.tools.definitions import Definitions, choose_definitions
 from skillruntime.adapters.tools.known_names import (
     OWN_TOOLS,
     is_hidden,
@@ -26,19 +28,19 @@ from skillruntime.adapters.tools.known_names import (
 )
 from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
-from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.rendering import Rendered, compact_entry
 from skillruntime.catalog.resources import may_have_callables
-from skillruntime.catalog.search.closest_names import nearest_names
 from skillruntime.catalog.visibility import (
     escaped,
     visible_json,
     visible_line,
     visible_text,
 )
+from skillruntime.contract.closest_names import nearest_names
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.presentation.activation import fingerprint, within_tokens
+from skillruntime.runtime.presentation.activation import fingerprint
 from skillruntime.runtime.presentation.model_view import for_model, without_data
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
@@ -65,12 +67,11 @@ ToolStyle = Literal["typed", "generic"]
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """How a model calls skills: each as a tool of its own, or all through
-    ``call_skill``.
+    """How a model calls skills: each as a separate tool, or all through ``call_skill``.
 
-    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` say how
-    instructions name a callable, and whether they contain its schema: they must where
-    no tool definition does.
+    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` decide how
+    instructions name a callable, and whether they contain its schema, which they must
+    if no tool definition does.
     """
 
     own: tuple[str, ...]
@@ -110,7 +111,7 @@ INSTRUCTIONS_ONLY = (
     "You have skills. Before you use one, load it with load_skill and follow its "
     f"instructions. {_ON_FAILURE}"
 )
-"""How to use skills of which nothing can be called."""
+"""How to use skills that have nothing to call."""
 
 
 def fits(rendered: Rendered) -> bool:
@@ -119,8 +120,8 @@ def fits(rendered: Rendered) -> bool:
 
 
 def to_text(response: SkillResponse) -> str:
-    """Return an answer as a model reads it: instructions, resources and pages as plain
-    text, anything else as JSON.
+    """Write an answer for a model: instructions, resources and pages as plain text,
+    anything else as JSON.
     """
     response = for_model(response)
     metadata = response.metadata or {}
@@ -133,7 +134,7 @@ def to_text(response: SkillResponse) -> str:
             meaning = escaped(visible_line(metadata["exit_meaning"]))
             return f"{page}\n[exit code {metadata['exit_code']}: {meaning}]"
         return page
-    # In JSON every line end and quote of a long text would cost a token more.
+    # In JSON every line end and quote of a long text would cost an extra token.
     if (
         isinstance(response.data, str)
         and response.status == "success"
@@ -144,13 +145,13 @@ def to_text(response: SkillResponse) -> str:
 
 
 def refusal_text(error: SkillRuntimeError) -> str:
-    """Return what a model reads of a call that was refused with *error*."""
+    """Return the text for a model whose call was refused with *error*."""
     return to_text(SkillResponse.failed(*error.to_errors()))
 
 
 def to_object(response: SkillResponse) -> dict[str, Any]:
-    """Return an answer as the JSON object that an SDK writes out itself, with hidden
-    characters as visible escapes.
+    """Return an answer as a JSON object for an SDK that serializes it itself, with
+    hidden characters as visible escapes.
     """
     response = for_model(response)
     metadata = dict(response.metadata or {})
@@ -165,12 +166,12 @@ def to_object(response: SkillResponse) -> dict[str, Any]:
 
 
 def visible_callables(runtime: SkillRuntime) -> list[str]:
-    """Return what a model may call: scripts, functions, remote skills and tools of MCP
-    servers alike.
+    """Return the callables that a model may call: scripts, functions, remote skills and
+    tools of MCP servers alike.
     """
     require_free_names(runtime)
-    # A third-party skill that is called as one of our tools is left out: it must not
-    # end the host's program.
+    # A third-party skill with the name of one of our tools is left out: it must not end
+    # the host's program.
     names = []
     for name in runtime.callable_names():
         if name not in OWN_TOOLS and not is_hidden(runtime, name):
@@ -179,64 +180,33 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
 
 
 def may_call(runtime: SkillRuntime) -> bool:
-    """Return whether anything can be called, as far as directories show: no contract is
-    read for it.
+    """Return whether anything can be called, judged by the directories without reading
+    a contract.
     """
     if runtime.has_functions():
         return True
     shown = runtime.catalog.for_model().values()
-    return any(may_have_callables(str(metadata.directory)) for metadata in shown)
-
-
-def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
-    """Return the contracts of *names* that a request may define: of an untrusted skill
-    no more than its tokens allow.
-
-    What is left out is called by name, with ``call_skill``.
-    """
-    contracts = {}
-    for name in names:
-        with suppress(SkillRuntimeError):  # it may have changed since it was listed
-            contracts[name] = runtime.contract(name)
-    limited: dict[str, dict[str, str]] = {}
-    for name, contract in contracts.items():
-        metadata = runtime.catalog.get(name.partition("/")[0])
-        if metadata is not None and not metadata.trusted:
-            text = (
-                f"{name} {contract.description} "
-                f"{json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
-            )
-            limited.setdefault(metadata.name, {})[name] = text
-    for definitions in limited.values():
-        for name in definitions.keys() - within_tokens(
-            definitions, runtime.definition_tokens
-        ):
-            del contracts[name]
-    return contracts
+    # Without `Path`, which takes longer than to look at the directory.
+    directories = (os.path.dirname(metadata.path) for metadata in shown)  # noqa: PTH120
+    return any(map(may_have_callables, directories))
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
-    """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables
+    """Return *style*; by default ``"typed"``, or above `MOST_TOOLS` callables
     ``"generic"``, with a warning.
 
-    Where scripts are surely too many tools, their contracts are not read.
-
     Raises:
-        ValueError: there is no such style.
+        ValueError: the style is unknown.
     """
     if style in ("typed", "generic"):
         return style
     if style is not None:
         raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
-    if not runtime.catalog.surely_has_tools(MOST_TOOLS + 1):
-        # Not a list: at ten thousand skills reading every contract takes minutes.
-        visible = (
-            name
-            for name in runtime.iter_callable_names()
-            if not is_hidden(runtime, name)
-        )
-        if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
-            return "typed"
+    visible = (
+        name for name in runtime.iter_callable_names() if not is_hidden(runtime, name)
+    )
+    if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
+        return "typed"
     warnings.warn(
         f"there are more than {MOST_TOOLS} callable skills, more than providers "
         "accept as tools: the tools are load_skill, call_skill and "
@@ -249,8 +219,8 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
 
 
 def require_runtime(value: Any) -> None:
-    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of
-    the skills.
+    """Refuse a value that newcomers pass instead of a runtime, such as a catalog or a
+    directory of skills.
 
     Raises:
         TypeError: *value* is not a `SkillRuntime`.
@@ -292,9 +262,11 @@ def skills_prompt(
     tool_list: ToolList,
     *,
     is_any_callable: bool,
+    by_name: str = "",
 ) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and
-    the host's functions; *is_any_callable* is as `may_call` says.
+    the host's functions. *is_any_callable* is the result of `may_call`, *by_name* that
+    of `by_name_note`.
     """
     parts = [tool_list.how_to, rendered.text]
     if not is_any_callable:
@@ -309,21 +281,22 @@ def skills_prompt(
         for name in names[:MAX_OFFERED_NAMES]:
             lines.append(f"- {name}: {_description(runtime, name)}")
         parts.append("\n".join(lines))
+    parts.append(by_name)
     return "\n\n".join(filter(None, parts))
 
 
 def unknown_tool(
     runtime: SkillRuntime, name: Any, offered: Collection[str]
 ) -> SkillError:
-    """Return the error for a call of a tool that does not exist, or is not among the
-    *offered* now.
+    """Return the error for a call of a tool that does not exist, or is not *offered*
+    now.
 
-    Of a skill that the name contains, it lists what can be called.
+    If the name contains that of a skill, the error lists the skill's callables.
     """
     wrong = f"Unknown tool {str(name)[:80]!r}"
     action = "Use one of the tools that are offered"
     skill = None
-    # A loop written by hand passes on what the model wrote.
+    # A hand-written loop passes on the model's text unchanged.
     if isinstance(name, str):
         skill, _ = skill_in(runtime, name)
     if skill is not None:
@@ -340,9 +313,7 @@ def unknown_tool(
 def _not_of(
     runtime: SkillRuntime, skill: str, wrong: str, offered: Collection[str]
 ) -> tuple[str, str]:
-    """Return what is wrong with the name of a tool that *skill* does not have, and what
-    to do.
-    """
+    """Explain that *skill* does not have a tool of this name, and what to do."""
     callables: list[str] = []
     with suppress(SkillRuntimeError):
         callables = [*runtime.open_skill(skill).contracts]
@@ -381,9 +352,9 @@ def conversation_runtime(
     """Return the conversation's own tools as functions under contract.
 
     *rendered* is the catalog that the model sees, for the enum of ``load_skill``;
-    *let_through* is as for a call. With *load*, which gives a skill's instructions,
-    *session* is for cut texts alone, because many clients share it, and skills are
-    called in *calls_in*.
+    *let_through* is as for a call. With *load*, which returns a skill's instructions,
+    *session* only keeps truncated texts, because many clients share it, and skills are
+    called in the session *calls_in*.
     """
     own = SkillRuntime()
 
@@ -412,12 +383,12 @@ def conversation_runtime(
         if session.has_page(path):
             return SkillResponse("success", session.read_on(path))
         name = _skill_name(runtime, arguments["name"])
-        # The files of a workspace, and the places that are shown, are those of the
-        # session in which skills are called.
+        # The workspace's files and the shown directories belong to the session in which
+        # skills are called.
         shown = session.show_file(name, path, called_in=calls_in)
         if shown.image is None:
             return SkillResponse("success", shown.text)
-        # For `SkillSession.images`, which looks whether it is one.
+        # For `SkillSession.images`, which checks whether it is an image.
         metadata = {"resource": dict(shown.image)}
         return SkillResponse("success", shown.text, metadata=metadata)
 
@@ -431,15 +402,15 @@ def conversation_runtime(
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
-        # Functions have no index: they follow what search ranks.
+        # Functions are not indexed: they follow the ranked skills.
         query, limit = arguments["query"], arguments.get("limit", 10)
         hits = runtime.catalog.search(query, limit)
         later = ""
         if not hits.bodies_searched:
             later = f"\n{_NOT_INDEXED}"
-        lines = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
+        lines = [compact_entry(hit.name, hit.description) for hit in hits]
         for name in runtime.function_skills(query):
-            lines.append(f"- {name}: {_description(runtime, name)}")
+            lines.append(compact_entry(name, _description(runtime, name)))
         if lines:
             return "\n".join(lines[:limit]) + later
         known = [*runtime.catalog.for_model(), *runtime.function_skills()]
@@ -482,9 +453,9 @@ def tools_of_conversation(
     let_through: Callable[[Exception], bool] | None = None,
     *,
     files: bool = True,
-) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
-    """Return the conversation's own tools, the names of those it needs, and the
-    contracts that are tools themselves.
+) -> tuple[SkillRuntime, list[str], Definitions]:
+    """Return the conversation's own tools, the names of the needed ones, and the
+    callables that are tools themselves.
 
     Without *files*, the model does not write inputs.
 
@@ -503,22 +474,22 @@ def tools_of_conversation(
     if style != "generic":
         callables = visible_callables(runtime)
     tool_names([*callables, *OWN_TOOLS])
-    contracts = definable(runtime, callables)
+    definitions = choose_definitions(runtime, callables, session.active)
     names = ["load_skill", "read_skill_resource"]
     is_any_callable = may_call(runtime)
     if files and is_any_callable:
         names.append("write_skill_input")
     if not fits(rendered):
         names.append("search_skills")
-    is_any_without_tool = style == "generic" or len(contracts) < len(callables)
+    is_any_without_tool = style == "generic" or bool(definitions.by_name)
     if is_any_callable and is_any_without_tool:
         names.append("call_skill")
-    return own, names, contracts
+    return own, names, definitions
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
-    """Return the names for the enum of ``load_skill``; none if that would cost more
-    tokens than it saves.
+    """Return the names for the enum of ``load_skill``; empty if the enum would cost
+    more tokens than it saves.
 
     Without it the names are still in the catalog, and the answer to a wrong name
     suggests the closest ones.
@@ -545,18 +516,18 @@ def _description(runtime: SkillRuntime, name: str) -> str:
 
 
 def _skill_name(runtime: SkillRuntime, sent: str) -> str:
-    """Return the skill that a model means; a hidden one is as unknown as any other."""
+    """Return the skill that a model means; a hidden skill counts as unknown."""
     name = meant_skill(runtime, sent) or sent
     _require_visible(runtime, name)
     return name
 
 
 def _callable_name(runtime: SkillRuntime, sent: str) -> str:
-    """Return the callable that a model means, or a name that the call refuses, with
-    what of the skill can be called.
+    """Return the callable that a model means, or a name that the call will refuse with
+    a list of the skill's callables.
 
     Raises:
-        SkillNotFoundError: it is that of a hidden skill, and as unknown as any other.
+        SkillNotFoundError: the skill is hidden, and counts as unknown.
     """
     name = meant_callable(runtime, sent)
     if name is not None:
@@ -572,8 +543,8 @@ def _callable_name(runtime: SkillRuntime, sent: str) -> str:
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
-    """Raise for a hidden skill exactly as for an unknown one, so that the answer does
-    not reveal it.
+    """Raise the same error for a hidden skill as for an unknown one, so that the answer
+    does not reveal it.
     """
     # The catalog without it raises the error, with the suggestions that an unknown name
     # gets.
@@ -584,8 +555,8 @@ def _require_visible(runtime: SkillRuntime, name: str) -> None:
 def _contract(
     name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]
 ) -> Contract:
-    # Hosts run read-only tools without asking; what call_skill does, the skill decides,
-    # and the tools of files write into the workspace.
+    # Hosts run read-only tools without asking. The effect of call_skill depends on the
+    # skill, and the file tools write into the workspace.
     annotations = {}
     if name in ("load_skill", "search_skills"):
         annotations = {"annotations": {"read_only": True}}

@@ -1,26 +1,29 @@
-"""Which tool, callable or skill of a runtime a model means by a name that is not quite
-right.
+"""Find the tool, callable or skill of a runtime that a model means by an inexact name.
 
-Law: a name is looked up among all that the host knows, hidden and withheld ones too, so
-that one which is not offered is never taken for another that is. What cannot be decided
-is refused, and only visible names are suggested.
+Law: a name is looked up among all known names, including hidden and withheld ones, so
+that the name of an unavailable tool is never taken for that of an offered one. An
+ambiguous name is refused, and only visible names are suggested.
 """
 
 from __future__ import annotations
 
 import json
 import posixpath
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from skillruntime.adapters.tools.tool_names import MeantName, meant_name, to_tool_name
-from skillruntime.catalog.search.closest_names import closest_names
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.contract.closest_names import closest_names, nearest_names
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.reading.arguments import parse_arguments
+from skillruntime.contract.reading.tool_names import MeantName, meant_name
 from skillruntime.errors import SkillInputError, SkillRuntimeError
+from skillruntime.lazy_patterns import lazy_pattern
+from skillruntime.runtime.presentation.activation import within_tokens
 from skillruntime.runtime.runtime import SkillRuntime
+
+_LISTED_TOKENS = 200  # the most tokens for the names in one error
 
 OWN_TOOLS = (
     "load_skill",
@@ -36,7 +39,7 @@ OWN_TOOLS = (
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
     """Return whether *name* belongs to a skill that its author hides from models."""
-    # Hiding is said of a skill, and holds for all of its tools.
+    # A skill is hidden together with all of its tools.
     metadata = runtime.catalog.get(name.partition("/")[0])
     return metadata is not None and not metadata.model_invocable
 
@@ -44,11 +47,10 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
 def meant_tool(
     runtime: SkillRuntime, sent: str, offered: Mapping[str, str]
 ) -> MeantName:
-    """Return which tool a model means; *offered* are the tools of the moment, each with
+    """Return the tool that a model means; *offered* are the current tools, each with
     its callable.
 
-    The tool may be one that is not offered now: then a call of it is refused under its
-    own name.
+    If the tool is not offered now, its call is refused under its own name.
     """
     if sent in offered or sent in OWN_TOOLS:
         return MeantName(sent)
@@ -69,8 +71,8 @@ def meant_tool(
 
 
 def meant_callable(runtime: SkillRuntime, sent: str) -> str | None:
-    """Return which callable a model means: some write the tool's name, ``pdf__extract``
-    for ``pdf/extract``.
+    """Return the callable that a model means; some models write the tool's name,
+    ``pdf__extract`` for ``pdf/extract``.
     """
     with suppress(SkillRuntimeError):
         runtime.contract(sent)
@@ -89,8 +91,8 @@ def meant_callable(runtime: SkillRuntime, sent: str) -> str | None:
 
 
 def skill_in(runtime: SkillRuntime, sent: str) -> tuple[str | None, str]:
-    """Return the skill that a model names in *sent*, the name of a tool or a callable
-    that does not exist, and what follows it: ``PDF__convert`` is ``("pdf", "convert")``.
+    """Split *sent*, the name of a tool or callable that does not exist, into the skill
+    that it names and the rest: ``PDF__convert`` is ``("pdf", "convert")``.
     """
     separator = "/" if "/" in sent else "__"
     skill, _, tool = sent.partition(separator)
@@ -98,7 +100,9 @@ def skill_in(runtime: SkillRuntime, sent: str) -> tuple[str | None, str]:
 
 
 def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
-    """Return which skill a model means: by its name, or by that of a tool of it."""
+    """Return the skill that a model means by its name, or by the name of one of its
+    tools.
+    """
     skills = {*runtime.catalog, *runtime.function_skills()}
     name: str | None = sent
     if sent not in runtime.catalog:
@@ -115,11 +119,11 @@ def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
 def put_right(
     runtime: SkillRuntime, sent: str, arguments: Any, offered: Mapping[str, str]
 ) -> tuple[str, Any]:
-    """Return a call with its tool's name put right, and with the skill's name in its
-    arguments.
+    """Return a call with the names of its tool and of the skill in its arguments
+    corrected.
 
-    *arguments* are a mapping or the model's text, and come back as such; what is not
-    certain stays as it was written.
+    *arguments* are a mapping or the model's text, and keep their form; an uncertain
+    name stays unchanged.
     """
     name = meant_tool(runtime, sent, offered).name or sent
     find = _NAMED.get(name)
@@ -150,10 +154,25 @@ _NAMED: Mapping[str, Callable[[SkillRuntime, str], str | None]] = {
 }
 
 
-def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
-    """Return all callables of the skills whose name *sent* may contain.
+def listed_names(sent: str, names: Collection[str]) -> str:
+    """Return *names* as an error lists them for a model: the nearest to *sent* first,
+    within 200 tokens.
+    """
+    near = nearest_names(sent[:200], names, len(names))
+    ordered = [*dict.fromkeys([*near, *sorted(names)])]
+    shown = within_tokens({name: f"{name}, " for name in ordered}, _LISTED_TOKENS)
+    if not shown:
+        return "none"
+    listed = ", ".join(shown)
+    if len(shown) < len(ordered):
+        listed += f" and {len(ordered) - len(shown):,} more"
+    return listed
 
-    At ten thousand skills reading every contract takes minutes.
+
+def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
+    """Return the callables of the skills whose name occurs in *sent*.
+
+    Other skills are not read: the contracts of ten thousand skills take minutes.
     """
     letters = _NO_LETTER.sub("", sent.lower())
     found: dict[str, Contract] = {}
@@ -167,8 +186,8 @@ def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
 def _meant(
     sent: str, names: Mapping[str, str], known: Mapping[str, Contract]
 ) -> str | None:
-    """Return which of *names*, each of a callable, is meant: by itself, or by the
-    script of the callable.
+    """Return the callable in *names* that the sent name means, directly or by its
+    script.
 
     The script's directory and suffix may be missing: ``pdf/scripts/extract.py``,
     ``pdf/extract.py``.
@@ -176,7 +195,7 @@ def _meant(
     meant = meant_name(sent, names)
     if meant.name is not None or meant.is_ambiguous:
         return meant.name
-    # None where several callables have the file.
+    # None if several callables have the file.
     by_file: dict[str, str | None] = {}
     for name, contract in known.items():
         path = str(contract.run.get("script", ""))
@@ -200,7 +219,7 @@ def _meant(
     return None
 
 
-_NO_LETTER = re.compile(r"[^a-z0-9]++")
+_NO_LETTER = lazy_pattern(r"[^a-z0-9]++")
 
 
 def _nearest(sent: str, names: Iterable[str]) -> tuple[str, ...]:

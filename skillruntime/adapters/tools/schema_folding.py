@@ -1,4 +1,6 @@
-"""A schema without alternatives at its root, for providers that reject them there."""
+"""Rewrite a schema without a reference or alternatives at its root, for providers that
+reject them there.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def fold_root(
     schema: Mapping[str, Any], resolve: Resolve = lambda reference: None
 ) -> dict[str, Any]:
     """Return *schema* as one plain object that has the properties of all alternatives,
-    and requires what every alternative requires.
+    and requires only those that every alternative requires. A reference at the root is
+    followed.
 
     It is only shown to a model; the contract keeps the original schema and enforces it.
 
@@ -44,6 +47,7 @@ def fold_root(
     >>> folded["description"]
     'Give url, or path.'
     """
+    schema = _followed(schema, resolve)
     if not any(key in schema for key in _REJECTED):
         return dict(schema)
     root = _fold(schema, resolve, 0)
@@ -62,17 +66,32 @@ def fold_root(
     return folded
 
 
+def _followed(schema: Mapping[str, Any], resolve: Resolve) -> Mapping[str, Any]:
+    for _ in range(_DEPTH):  # references may form a loop, which accepts anything
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            break
+        target = resolve(reference)
+        if not isinstance(target, Mapping):
+            break
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **beside}
+    return schema
+
+
 @dataclass(slots=True)
 class _Object:
-    """What one object schema says; *sentences* say what the keywords cannot."""
+    """The content of one object schema; *sentences* state what its keywords cannot
+    express.
+    """
 
     properties: dict[str, Any]
     required: list[str]
     sentences: list[str]
 
     def add(self, other: _Object) -> None:
-        """Add the properties of *other*; a property that has two schemas then accepts
-        what either of them accepts.
+        """Add the properties of *other*; a property with two schemas accepts the values
+        of either schema.
         """
         for name, part in other.properties.items():
             known = self.properties.get(name, part)
@@ -139,7 +158,9 @@ def _add_alternatives(
 
 
 def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
-    """Return the object schema that *part* is or refers to; ``None`` if there is none."""
+    """Return the object schema that *part* is or refers to; ``None`` if it is not
+    one.
+    """
     for _ in range(_DEPTH):
         if not isinstance(part, Mapping):
             return None

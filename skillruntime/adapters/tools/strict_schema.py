@@ -1,5 +1,5 @@
-"""A tool's parameters in the form that OpenAI's strict mode accepts: every property is
-required, and optional ones become nullable.
+"""Convert a tool's parameters to the form that OpenAI's strict mode accepts: every
+property is required, and optional ones become nullable.
 
 The rules are those of the guide "Structured model outputs", section "Supported
 schemas". A schema that strict mode cannot express is not weakened: its tool is not
@@ -38,6 +38,7 @@ _KEYWORDS = {
     "maxItems",
     "$defs",
 }
+_OF_CONTAINERS = {"properties", "required", "additionalProperties", "items"}
 _FORMATS = {
     "date-time",
     "time",
@@ -49,7 +50,7 @@ _FORMATS = {
     "ipv6",
     "uuid",
 }
-# They say nothing about what is valid.
+# Keywords that do not affect validity.
 _ANNOTATIONS = {
     "default",
     "examples",
@@ -62,7 +63,7 @@ _ANNOTATIONS = {
 _MOST_PROPERTIES = 5_000
 _MOST_LEVELS = 10
 _MOST_OPTIONS = 1_000
-_LONG_ENUM = 250  # options; the text of an enum that has more is limited
+_LONG_ENUM = 250  # the options of an enum beyond which its text is limited
 _LONGEST_ENUM = 15_000  # characters of all its options
 _LONGEST = 120_000  # characters of all names and options of a schema
 
@@ -122,21 +123,36 @@ def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
             raise _NotStrictError
         return {"$ref": kept["$ref"]}
     if "anyOf" in kept:
-        # Only the branches become strict: `properties`, `required` and `items` beside
-        # `anyOf` stay as they are.
+        # Keywords beside `anyOf` apply together with a branch: closed `properties`
+        # would forbid those of every branch, and a nullable `type` would not help if no
+        # branch admits null. The guide shows `anyOf` alone.
+        if not kept.keys() <= {"anyOf", "description"}:
+            raise _NotStrictError
         kept["anyOf"] = [_strict(branch, root) for branch in kept["anyOf"]]
         return kept
     if "type" not in kept and "enum" in kept:
         if all(isinstance(option, str) for option in kept["enum"]):
             kept["type"] = "string"
     kinds = _kinds(kept)
-    if "object" in kinds:
-        kept |= _closed(kept, root, is_root=schema is root)
-    if "array" in kinds:
-        kept["items"] = _strict(kept.get("items"), root)
     if not kinds or not kinds <= _SCALARS | {"object", "array"}:
         raise _NotStrictError
-    return kept
+    return _with_parts(kept, kinds, root, is_root=schema is root)
+
+
+def _with_parts(
+    schema: dict[str, Any], kinds: set[str], root: Mapping[str, Any], *, is_root: bool
+) -> dict[str, Any]:
+    """Return *schema*, which admits values of *kinds*, with its subschemas in strict
+    form.
+    """
+    # Keywords for another type have no effect, but strict mode would check the schemas
+    # in them.
+    strict = {key: value for key, value in schema.items() if key not in _OF_CONTAINERS}
+    if "object" in kinds:
+        strict |= _closed(schema, root, is_root=is_root)
+    if "array" in kinds:
+        strict["items"] = _strict(schema.get("items"), root)
+    return strict
 
 
 def _closed(

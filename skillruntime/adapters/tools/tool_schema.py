@@ -1,11 +1,10 @@
-"""A contract's input schema as a tool's parameters: one self-contained object schema,
-without unused definitions.
+"""Convert a contract's input schema to a tool's parameters: one self-contained object
+schema, without unused definitions.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -14,14 +13,15 @@ from skillruntime.adapters.tools.schema_folding import fold_root
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.schemas.references import referenced
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.tokens.schema_views import for_model
 
-_REFERENCE = re.compile(r'"\$ref": "#/(\$defs|definitions)/([^"/]++)')
+_REFERENCE = lazy_pattern(r'"\$ref": "#/(\$defs|definitions)/([^"/]++)')
 
 
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
-    """Return the input schema with its root reference followed, and only the
-    definitions that it uses.
+    """Return the input schema with its root reference replaced by the target, and with
+    only the definitions that it uses.
 
     Text for people (titles, ``$comment``, ``x-documentation``) is left out;
     alternatives at the root, which some providers reject, are folded into one object.
@@ -46,15 +46,6 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
         for key, value in document.items()
         if key not in ("$schema", "definitions", "$defs")
     }
-    for _ in range(16):  # bounded: references may form a loop, which accepts anything
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
-            break
-        target = _find(document, reference)
-        if target is None:
-            break
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **beside}
     schema = fold_root(schema, lambda reference: _find(document, reference))
     # OpenAI rejects an object without "properties", even if it takes no arguments.
     result: dict[str, Any] = {
@@ -63,8 +54,8 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
         "properties": schema.get("properties", {}),
     }
     result |= _used_definitions(result, document)
-    # Role marks are in strings alone, so this is JSON again. A call with such a name or
-    # value is accepted.
+    # Role marks occur only in strings, so the result is still JSON. A call with an
+    # escaped name or value is accepted.
     text = json.dumps(for_model(result), ensure_ascii=False, default=str)
     sent: dict[str, Any] = json.loads(escaped(text))
     return sent

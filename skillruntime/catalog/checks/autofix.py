@@ -16,6 +16,7 @@ from skillruntime.catalog.frontmatter.field_repair import split_fields
 from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
 from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["Fixed", "fix"]
 
@@ -35,7 +36,7 @@ _CLIENT_WORDS = (
     "input_schema model parameters paths tools user-invocable when_to_use"
 )
 _CLIENT_FIELDS = frozenset(_CLIENT_WORDS.split())
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_FORBIDDEN = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,8 @@ def _fixed_fields(
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
-    # A flow list is an error for the reference, a block list only a warning: both
-    # become one string.
+    # The reference validator of the format refuses a flow list and warns about a block
+    # list. Write either one as a string.
     is_list = isinstance(fields.get("allowed-tools"), list)
     if "allowed-tools-form" in rules or (is_list and "yaml-flow" in rules):
         tools = SkillFrontmatter(fields).allowed_tools

@@ -1,4 +1,4 @@
-"""Which requirements of a skill the current environment does not meet.
+"""Find the requirements of a skill that the current environment does not meet.
 
 Requirements are read from where real skills state them: ``requires`` of a contract or
 of the frontmatter, and ``metadata.requires``. The ``compatibility`` field is free text
@@ -54,8 +54,8 @@ class Surroundings(NamedTuple):
 
 
 def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return one sentence for each requirement of *skill* that is not met here; empty
-    if all are met.
+    """Return one sentence for each unmet requirement of *skill*; empty if all are
+    met.
     """
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
@@ -129,8 +129,8 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     version = here.package_version(requirement.name)
     if version is None:
         return [f"the Python package {requirement.name} is not installed"]
-    # An installed prerelease counts, as for pip; only the choice of what to install
-    # would leave it out.
+    # pip accepts an installed prerelease, and leaves prereleases out only when it
+    # chooses a version to install.
     if not requirement.specifier.contains(version, prereleases=True):
         return [
             f"the Python package {requirement.name} is {version}, but "

@@ -1,8 +1,6 @@
-"""Findings of text that a reader does not see: characters without a shape, comments
-that no page shows. Pure.
-
-A model reads both, in the instructions, in the files of the skill and in its contracts
-alike.
+"""Find text that people do not see: characters without a shape, and comments that a
+page does not show. Pure. A model reads both, in the instructions, in the skill's files
+and in its contracts.
 """
 
 from __future__ import annotations
@@ -14,18 +12,19 @@ from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["hidden_text", "hidden_text_of_files"]
 
 # CommonMark, 4.6: a renderer passes a comment on as HTML, and no browser shows it.
 # Directives for linters (`<!-- prettier-ignore -->`) are one or two words; text for a
 # model is a sentence.
-_COMMENT = re.compile(r"<!--((?:(?!-->).)*)(?:-->|\Z)", re.DOTALL)
+_COMMENT = lazy_pattern(r"<!--((?:(?!-->).)*)(?:-->|\Z)", re.DOTALL)
 _WORDS = 5
-_FENCED = re.compile(r"(?ms)^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
+_FENCED = lazy_pattern(r"(?ms)^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
 _SHOWN_AS_A_PAGE = ("text/markdown", "text/html")
 _MAX_BYTES = 32 * 1024 * 1024  # of all files together
-_MAX_FINDINGS = 20  # a file, so that one of binary rubbish does not fill a report
+_MAX_FINDINGS = 20  # per file, so that binary data does not fill a report
 
 
 def hidden_text(

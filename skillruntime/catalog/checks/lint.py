@@ -2,9 +2,10 @@
 advice. Pure.
 
 Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1,
-accepts it. There are three intended differences: a file that is not UTF-8 or contains a
-control character is an error (skills-ref crashes), and a ``---`` inside a value does
-not end the frontmatter.
+accepts it. There are four intended differences: a file that is not UTF-8 or contains a
+control character is an error (skills-ref crashes), a ``---`` inside a value does not
+end the frontmatter, and a field that is not of the format is advice, because half of
+the real skills have one, and every client ignores it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from skillruntime.catalog.frontmatter.yaml_reader import (
 )
 from skillruntime.catalog.resources import Resource
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["chains", "is_valid", "lint", "suggested_name"]
 
@@ -44,9 +46,37 @@ MAX_COMPATIBILITY = 500
 MAX_BODY_LINES = 500
 MAX_BODY_TOKENS = 5_000
 
+# "We recommend keeping it short (either the name of a license or the name of a bundled
+# license file)."
+MAX_LICENSE = 120
+# "We recommend making your key names reasonably unique to avoid accidental conflicts":
+# general names, and the fields of the format itself.
+_COMMON_KEYS = FORMAT_FIELDS | {
+    "config",
+    "data",
+    "id",
+    "key",
+    "mode",
+    "options",
+    "settings",
+    "state",
+    "status",
+    "type",
+    "value",
+}
+# The recommended parts of a body: steps, examples, edge cases. A list or code counts as
+# the first two; only a long text without any of them is reported.
+_LONG_TEXT = 30  # lines that are not empty
+_PARTS = lazy_pattern(
+    r"^ {0,3}(?:[-*+]|\d{1,3}[.)]) |^ {0,3}(?:```|~~~|\|)"
+    r"|\b(?:examples?|steps?|edge cases?|e\.g\.)|例|步骤|边缘",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MOST_LISTED = 5  # fields or links that one finding names
+
 # The specification asks for "what the skill does and when to use it". 86 % of
 # 706 real descriptions contain one of these words.
-_WHEN = re.compile(
+_WHEN = lazy_pattern(
     r"\b(when|whenever|if|before|after|while|trigger\w*"
     r"|use (this|it|for|to|proactively)|for (use|tasks))\b"
     r"|[当若时]|用于|适用",
@@ -55,12 +85,12 @@ _WHEN = re.compile(
 # Inline links and images of CommonMark (section 6.3). Reference links are rare in
 # skills and not checked. The text of a link has no bracket, and its target follows, so
 # that text without a link is scanned once.
-_LINK = re.compile(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
-# A fence has at most three spaces of indentation (CommonMark, section 4.5); links
-# inside it are examples.
-_FENCE = re.compile(r"^ {0,3}(```|~~~)")
+_LINK = lazy_pattern(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
+# A fence is indented by at most three spaces (CommonMark, section 4.5); links inside it
+# are examples.
+_FENCE = lazy_pattern(r"^ {0,3}(```|~~~)")
 # What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_FORBIDDEN = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 # These rules are not errors, because skills-ref accepts what they report.
@@ -77,19 +107,23 @@ _WARNINGS = frozenset(
 _ADVICE = frozenset(
     {
         "body-length",
+        "unknown-field",
         "link-broken",
         "link-deep",
         "description-when",
         "script-missing",
         "license-missing",
+        "license-length",
+        "metadata-key",
+        "body-parts",
         "reference-chain",
     }
 )
 # The path of a script of this skill, also after the name of its directory in braces:
 # "{baseDir}/scripts/run.py".
-_SCRIPT = re.compile(r"(?:(?<![\w./$*>-])(?:\./)?|(?<=\}/))(scripts/[\w./-]++)")
+_SCRIPT = lazy_pattern(r"(?:(?<![\w./$*>-])(?:\./)?|(?<=\}/))(scripts/[\w./-]++)")
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
-_FILE_NAME = re.compile(r"(?<![\w./-])[\w-]++\.(?:txt|md)\b")
+_FILE_NAME = lazy_pattern(r"(?<![\w./-])[\w-]++\.(?:txt|md)\b")
 
 
 def lint(
@@ -231,28 +265,37 @@ class _Linting:
 
     def unknown_fields(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
-        for key in fields:
-            if key in FORMAT_FIELDS:
-                continue
+        unknown = [key for key in fields if key not in FORMAT_FIELDS]
+        if not unknown:
+            return
+        hints: list[str] = []
+        for key in unknown:
             # `allowed_tools`, `Description`, `descripton`: another spelling, not
             # another field.
             close = difflib.get_close_matches(
                 str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8
             )
-            if key in _DECLARATIONS:
-                hint = (
-                    "it is not enforced; run `skillruntime init` to create a "
-                    "contract from it"
-                )
-            elif close and close[0] not in fields:
-                hint = f"did you mean {close[0]!r}?"
-            else:
-                hint = (
-                    "move it under metadata or remove it; the fields are "
-                    f"{', '.join(sorted(FORMAT_FIELDS))}"
-                )
-            message = f"{key!r} is not a field of the format"
-            yield self.finding("unknown-field", message, self.at(key), hint)
+            if close and close[0] not in fields:
+                hints.append(f"did you mean {close[0]!r} by {key!r}?")
+        if not _DECLARATIONS.isdisjoint(unknown):
+            hints.append(
+                "a declaration is not enforced; run `skillruntime init` to create a "
+                "contract from it"
+            )
+        if not hints:
+            hints.append(
+                "move what belongs to the skill under metadata; the fields are "
+                f"{', '.join(sorted(FORMAT_FIELDS))}"
+            )
+        listed = ", ".join(repr(key) for key in unknown[:_MOST_LISTED])
+        if len(unknown) == 1:
+            message = f"{listed} is not a field of the format"
+        else:
+            if len(unknown) > _MOST_LISTED:
+                listed += f" and {len(unknown) - _MOST_LISTED} more"
+            message = f"{len(unknown)} fields are not of the format: {listed}"
+        place = self.at(unknown[0])
+        yield self.finding("unknown-field", message, place, "; ".join(hints))
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
         """Yield violations that are valid YAML but not in the subset that the reference
@@ -402,10 +445,36 @@ class _Linting:
                     self.at("metadata", key),
                     "write it as one string",
                 )
+        common = [key for key in metadata if key in _COMMON_KEYS]
+        folded = [re.sub(r"[-_.]", "", str(key)).lower() for key in metadata]
+        for key, own in zip(metadata, folded, strict=True):
+            if folded.count(own) > 1:
+                common.append(key)
+        if common:
+            listed = ", ".join(
+                repr(key) for key in dict.fromkeys(common[:_MOST_LISTED])
+            )
+            yield self.finding(
+                "metadata-key",
+                f"other clients may give keys of `metadata` a meaning: {listed}",
+                self.at("metadata", common[0]),
+                "put the name of whoever reads it in front, such as acme-type",
+            )
 
     def license(self, text: Any, files: Collection[str] | None) -> Iterator[Diagnostic]:
-        """Yield a finding if the field ``license`` names a file that does not exist."""
-        if files is None or not isinstance(text, str):
+        """Yield findings if the field ``license`` is a long text, or names a file that
+        does not exist.
+        """
+        if not isinstance(text, str):
+            return
+        if len(text) > MAX_LICENSE:
+            yield self.finding(
+                "license-length",
+                f"`license` has {len(text):,} characters; a name is recommended",
+                self.at("license"),
+                "name the licence, or the file of the skill that has its text",
+            )
+        if files is None:
             return
         file_name = _FILE_NAME.search(text)
         if file_name and file_name[0] not in files:
@@ -447,6 +516,14 @@ class _Linting:
                     f"{MAX_BODY_TOKENS:,} are recommended"
                 )
                 yield self.finding("body-length", message, (start, 1), shorten)
+        is_long = sum(map(bool, map(str.strip, lines))) >= _LONG_TEXT
+        if is_long and not _PARTS.search(body):
+            yield self.finding(
+                "body-parts",
+                "the instructions have no steps, examples or edge cases",
+                (start, 1),
+                "these three parts are recommended",
+            )
         if files is not None:
             yield from self.links(lines, start, files)
             yield from self.scripts(lines, start, files)
@@ -454,21 +531,13 @@ class _Linting:
     def links(
         self, lines: list[str], start: int, files: Collection[str]
     ) -> Iterator[Diagnostic]:
+        broken: list[tuple[str, tuple[int, int]]] = []
         for number, column, target in _links(lines):
             place = (start + number, column)
             below = f"{target}/"
             is_known = target in files or any(file.startswith(below) for file in files)
             if not is_known:
-                message = f"the link does not resolve: {target}"
-                hint = "create the file, or correct the link"
-                # On macOS and Windows a link in the wrong case, or with backslashes,
-                # works for its author.
-                wanted = target.replace("\\", "/").lower()
-                for file in sorted(files):
-                    if file.lower() == wanted:
-                        hint = f"write {file}"
-                        break
-                yield self.finding("link-broken", message, place, hint)
+                broken.append((target, place))
             elif target.count("/") > 1:
                 # The specification: "Keep file references one level deep from
                 # SKILL.md".
@@ -479,6 +548,36 @@ class _Linting:
                     place,
                     "keep linked files at most one directory below SKILL.md",
                 )
+        if broken:
+            yield self.broken_links(broken, files)
+
+    def broken_links(
+        self, broken: list[tuple[str, tuple[int, int]]], files: Collection[str]
+    ) -> Diagnostic:
+        """Return one finding for all *broken* links, at the first: a page that was
+        copied without its files has hundreds.
+        """
+        # On macOS and Windows a link in the wrong case, or with backslashes, works for
+        # its author.
+        by_folded_name = {file.lower(): file for file in sorted(files, reverse=True)}
+        targets = dict.fromkeys(target for target, _ in broken)
+        hints: list[str] = []
+        for target in targets:
+            meant = by_folded_name.get(target.replace("\\", "/").lower())
+            if meant is not None:
+                hints.append(f"write {meant}")
+        if len(hints) < len(targets):
+            noun = "files" if len(targets) > 1 else "file"
+            hints.append(f"create the {noun}, or correct the link")
+        listed = ", ".join([*targets][:_MOST_LISTED])
+        if len(targets) == 1:
+            message = f"the link does not resolve: {listed}"
+        else:
+            if len(targets) > _MOST_LISTED:
+                listed += f" and {len(targets) - _MOST_LISTED:,} more"
+            message = f"{len(targets):,} links do not resolve: {listed}"
+        hint = "; ".join(hints[:_MOST_LISTED])
+        return self.finding("link-broken", message, broken[0][1], hint)
 
     def scripts(
         self, lines: list[str], start: int, files: Collection[str]
@@ -550,7 +649,7 @@ def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
 
 # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the
 # skill.
-_LEADS_ELSEWHERE = re.compile(r"[A-Za-z][\w+.-]*:|/|\{|<|\$")
+_LEADS_ELSEWHERE = lazy_pattern(r"[A-Za-z][\w+.-]*:|/|\{|<|\$")
 
 
 _ODDITIES = {

@@ -5,9 +5,9 @@ form of `npx skills`.
 SHA-256 over the paths and the bytes of its files.
 
 A frozen catalog offers only skills that are in a lockfile and have the files that it
-pins. All files of a skill are hashed at a start, again when it is activated, from the
-bytes that are used, and so is every file of it that is read later, and every script
-that is started.
+pins. All files of a skill are hashed at the start, and again at its activation from the
+bytes that are used; so is every file that is read later, and every script that is
+started.
 """
 
 from __future__ import annotations
@@ -15,17 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.discovery.root_snapshot import Root, Snapshot
-from skillruntime.catalog.file_opening import (
-    FileTooLargeError,
-    Identity,
-    read_inside,
-    read_regular,
-)
+from skillruntime.catalog.discovery.root_snapshot import Entry, Root, Snapshot
+from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.skill_digest import files_of, is_left_behind, npx_hash
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
@@ -36,29 +31,33 @@ __all__ = [
     "LOCK_FILE",
     "FrozenGuard",
     "check_lock",
-    "files_of",
     "lock_document",
     "lock_skills",
-    "npx_hash",
     "read_lock",
 ]
 
 LOCK_FILE = "skills-lock.json"
 MAX_LOCKFILE = 64 * 1024 * 1024
-MAX_FILE = 256 * 1024 * 1024
-_SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
-_ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"""
-_RANKS = {character: rank for rank, character in enumerate(_ORDER)}
 
 
 def lock_skills(
-    skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = "."
+    skills: Mapping[str, SkillMetadata],
+    before: Any = None,
+    *,
+    base: str = ".",
+    findings: list[Diagnostic] | None = None,
 ) -> dict[str, Any]:
     """Return the lock document of *skills*.
+
+    A skill that cannot be locked, because it has a symbolic link for example, is left
+    out with a diagnostic in *findings*.
 
     The source of a skill that the document *before* states is kept, and so are the
     fields that only later releases of `npx skills` know; the source of any other skill
     is its directory, relative to *base*, or its package.
+
+    Raises:
+        OSError: a skill cannot be locked, and there are no *findings*.
     """
     document: dict[str, Any] = {}
     known: dict[str, Any] = {}
@@ -71,6 +70,13 @@ def lock_skills(
     for name in sorted(skills):
         metadata = skills[name]
         directory = os.path.dirname(metadata.path)
+        try:
+            digest = npx_hash(files_of(directory))
+        except OSError as error:
+            if findings is None:
+                raise
+            findings.append(_not_lockable(name, metadata.path, error))
+            continue
         if isinstance(known.get(name), dict):
             entry = dict(known[name])
         elif metadata.installed:
@@ -83,8 +89,21 @@ def lock_skills(
                 "source": os.path.relpath(directory, base).replace(os.sep, "/"),
                 "sourceType": "local",
             }
-        entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
+        entries[name] = entry | {"computedHash": digest}
     return document | {"version": 1, "skills": entries}
+
+
+def _not_lockable(name: str, path: str, error: OSError) -> Diagnostic:
+    reason = str(error)
+    if error.strerror:
+        reason = f"{error.filename or path}: {error.strerror}"
+    return Diagnostic(
+        "lock-impossible",
+        Severity.ERROR,
+        path,
+        f"{name} cannot be locked: {reason}",
+        hint="`--frozen` and `lock --check` refuse it until that is corrected",
+    )
 
 
 def check_lock(
@@ -146,7 +165,9 @@ def read_lock(path: str) -> dict[str, str]:
 
 
 def lock_document(path: str) -> Any:
-    """Return the content of the lockfile at *path*. Raises what `read_lock` raises."""
+    """Return the content of the lockfile at *path*. Raises the same errors as
+    `read_lock`.
+    """
     try:
         data = read_regular(path, MAX_LOCKFILE)
     except FileNotFoundError:
@@ -206,7 +227,7 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
         return "the lockfile has no digest of its files"
     if npx_hash(files) == digest:
         return None
-    clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
+    clean = {path: data for path, data in files.items() if not is_left_behind(path)}
     if len(clean) < len(files) and npx_hash(clean) == digest:
         return None
     with_lf = {path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}
@@ -219,28 +240,43 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
 
 
 class FrozenGuard:
-    """Refuses the skills that differ from the lockfile at *path*. Making a guard raises
-    what `read_lock` raises.
+    """Refuses the skills that differ from the lockfile at *path*. Creating a guard
+    raises the same errors as `read_lock`.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._locked = read_lock(path)
         self._offered: dict[Root, Snapshot] = {}
-        # By root, including the skills that are refused.
-        self._complete: dict[Root, Snapshot] = {}
+        # "plugin:pdf" is locked for a skill whose own name is "pdf".
+        self._by_own_name: dict[str, list[str]] = {}
+        for name in self._locked:
+            self._by_own_name.setdefault(name, []).insert(0, name)
+            _, colon, own = name.rpartition(":")
+            if colon:
+                self._by_own_name.setdefault(own, []).append(name)
+        # The locked name by file, if it differs from the skill's own.
+        self._names: dict[str, str] = {}
+        # The locked names of the skills in each root, including those that are refused.
+        self._met: dict[Root, set[str]] = {}
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* without the skills that are not locked, or not as they were
-        locked.
+        """Return *snapshot* without the skills that are not locked, or that differ from
+        the lockfile.
         """
-        self._complete[snapshot.root] = snapshot
+        met = self._met[snapshot.root] = set[str]()
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
-            if entry.name:
-                fault = self._fault(entry.name, os.path.dirname(entry.file))
-                if fault is not None:
-                    refused[position] = fault
+            if not entry.name:
+                continue
+            name, fault = self._judged(entry.name, os.path.dirname(entry.file))
+            if fault is None:
+                met.add(name)
+            else:
+                met.update(self._by_own_name.get(entry.name, ()))
+                refused[position] = fault
+            if name != entry.name:
+                self._names[entry.file] = name
         if not refused:
             self._offered[snapshot.root] = snapshot
             return snapshot
@@ -270,12 +306,24 @@ class FrozenGuard:
             )
         return kept._replace(problems=(*kept.problems, *problems))
 
+    def named(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot*, the result of `offered`, with the names under which its
+        skills were locked.
+        """
+        entries: list[Entry] = []
+        for entry in snapshot.entries:
+            name = self._names.get(entry.file)
+            if name is not None:
+                entry = entry._replace(name=name, path=entry.file)
+            entries.append(entry)
+        return snapshot._replace(entries=entries)
+
     def check(self, skill: Skill) -> Mapping[str, str]:
         """Hash the files of *skill* now, its SKILL.md as it was read; return the
         SHA-256 of each by its path.
 
         Raises:
-            InvalidSkillError: it is not what was locked.
+            InvalidSkillError: *skill* differs from the locked one.
         """
         locked = self._locked_digest(skill.name)
         directory, file_name = os.path.split(skill.metadata.path)
@@ -299,7 +347,7 @@ class FrozenGuard:
         return {
             path: hashlib.sha256(data).hexdigest()
             for path, data in files.items()
-            if not _is_left_behind(path)
+            if not is_left_behind(path)
         }
 
     def _locked_digest(self, name: str) -> str | None:
@@ -315,10 +363,8 @@ class FrozenGuard:
 
     def missing(self) -> Iterator[Diagnostic]:
         """Yield a warning for each locked skill that no root has."""
-        names: set[str] = set()
-        for snapshot in self._complete.values():
-            names.update(entry.name for entry in snapshot.entries)
-        for name in sorted(self._locked.keys() - names):
+        met = set[str]().union(*self._met.values())
+        for name in sorted(self._locked.keys() - met):
             message = (
                 f"{name}: it is in the lockfile, and none of the directories has it"
             )
@@ -330,94 +376,15 @@ class FrozenGuard:
                 hint="restore it, or lock again",
             )
 
-    def _fault(self, name: str, directory: str) -> str | None:
-        if name not in self._locked:
-            return _NOT_LOCKED
-        return _difference_on_disk(self._locked[name], directory)
-
-
-def files_of(
-    directory: str,
-    *,
-    known: Mapping[str, bytes] | None = None,
-    identity: Identity | None = None,
-) -> dict[str, bytes]:
-    """Return the bytes of every regular file below *directory*, by path; those in
-    *known* are not read again.
-
-    With *identity* it must still be the same directory.
-
-    Raises:
-        OSError: a file cannot be read, is reached through a link, or is larger than
-            `MAX_FILE`.
-    """
-    contents = dict(known or {})
-    for path, kind in _paths(directory, ""):
-        if kind == "link":
-            raise OSError(f"{directory}/{path} is a symbolic link")
-        if path not in contents:
-            try:
-                contents[path] = read_inside(
-                    directory, path, MAX_FILE, identity=identity
-                )
-            except FileTooLargeError:
-                raise OSError(
-                    f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB"
-                ) from None
-    return contents
-
-
-def npx_hash(files: Mapping[str, bytes]) -> str:
-    """Return the ``computedHash`` of `npx skills`: SHA-256 over path and bytes of each
-    file, in locale order.
-    """
-    total = hashlib.sha256()
-    for path in sorted(files, key=_locale_key):
-        total.update(path.encode("utf-8", "surrogateescape"))
-        total.update(files[path])
-    return total.hexdigest()
-
-
-def _is_left_behind(path: str) -> bool:
-    """Return whether the file *path* is one that running a skill, or browsing its
-    directory, leaves there.
-
-    `npx skills` counts such files if they are there.
-    """
-    return path.endswith(".DS_Store") or "/__pycache__/" in f"/{path}"
-
-
-def _paths(directory: str, prefix: str) -> Iterable[tuple[str, str]]:
-    with os.scandir(f"{directory}/{prefix}") as children:
-        for child in children:
-            if child.is_symlink():
-                yield prefix + child.name, "link"
-            elif child.is_dir(follow_symlinks=False):
-                if child.name not in _SKIPPED:
-                    yield from _paths(directory, f"{prefix}{child.name}/")
-            elif child.is_file(follow_symlinks=False):
-                yield prefix + child.name, "file"
-
-
-def _locale_key(path: str) -> tuple[list[tuple[int, str]], list[str], list[bool]]:
-    """Return a key that sorts as JavaScript's ``localeCompare`` does in English (CLDR's
-    root collation).
-
-    Letters by alphabet, then accents, then lower case before upper case; signs before
-    digits before letters.
-    """
-    letters: list[tuple[int, str]] = []
-    accents: list[str] = []
-    capitals: list[bool] = []
-    for character in unicodedata.normalize("NFD", path):
-        if unicodedata.combining(character):
-            accents.append(character)
-            continue
-        lower = character.lower()
-        if lower in _RANKS:
-            letters.append((_RANKS[lower], ""))
-        else:
-            letters.append((len(_RANKS), lower))
-        accents.append("")
-        capitals.append(character != lower)
-    return letters, accents, capitals
+    def _judged(self, own_name: str, directory: str) -> tuple[str, str | None]:
+        """Return the name under which the skill in *directory* was locked, and how it
+        differs from the locked one; ``None`` if it does not.
+        """
+        faults: list[str] = []
+        names = self._by_own_name.get(own_name, ())
+        for name in names:
+            fault = _difference_on_disk(self._locked[name], directory)
+            if fault is None:
+                return name, None
+            faults.append(fault)
+        return own_name, faults[0] if faults else _NOT_LOCKED

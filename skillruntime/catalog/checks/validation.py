@@ -1,10 +1,11 @@
-"""Finds the skills below a directory, checks each, and returns one `Validation` for
+"""Find the skills below a directory, check each, and return one `Validation` for
 each.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from skillruntime.catalog.checks.autofix import fix
 from skillruntime.catalog.checks.hidden_text import hidden_text_of_files
 from skillruntime.catalog.checks.lint import chains, is_valid, lint
+from skillruntime.catalog.directory_walk import is_loop
+from skillruntime.catalog.discovery.discovery import MAX_DIRECTORIES
 from skillruntime.catalog.discovery.root_snapshot import absolute
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.frontmatter.frontmatter import cut
@@ -27,7 +30,9 @@ from skillruntime.errors import ResourceNotFoundError
 __all__ = ["Validation", "fix_skill", "validate"]
 
 MAX_BYTES = 32 * 1024 * 1024
-_MAX_DEPTH = 6
+_MAX_DEPTH = 11
+# Discovery skips these directories too; a copy of a skill there is not the author's.
+_SKIPPED = frozenset({".git", "node_modules", "__pycache__"})
 _NOT_TEXT = (
     "image/",
     "audio/",
@@ -75,10 +80,12 @@ def validate(
     start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):
         return [_validate_file(start, count)]
-    validations = [
-        _validate_file(file, count)
-        for file in progress(list(_skill_files(start, _MAX_DEPTH)))
-    ]
+    files, are_all = _skill_files(start)
+    validations = [_validate_file(file, count) for file in progress(files)]
+    if not are_all:
+        message = f"only the first {MAX_DIRECTORIES:,} directories are searched"
+        cut_off = Diagnostic("too-many-directories", Severity.WARNING, start, message)
+        validations.append(Validation(start, (cut_off,)))
     if validations:
         return validations
     if os.path.isdir(start):
@@ -119,10 +126,14 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     try:
         data = read_regular(file, MAX_BYTES)
     except OSError as error:
-        message = f"it cannot be read: {error.strerror or error}"
+        reason = error.strerror or error
+        if os.path.islink(file):  # the system says "too many levels"
+            reason = "it is a symbolic link"
+        message = f"it cannot be read: {reason}"
         unreadable = Diagnostic("skill-unreadable", Severity.ERROR, file, message)
         return Validation(file, (unreadable,))
-    # A link may lead to a contract too, which is not a resource: no model reads it.
+    # A link may also lead to a contract, which is not a resource, because models do not
+    # read it.
     resources = list_resources(directory)
     files = {resource.path for resource in list_files(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)
@@ -154,35 +165,59 @@ def _contents(
             yield resource, f"{directory}/{resource.path}", data
 
 
-def _skill_files(
-    directory: str, depth: int, above: tuple[str, ...] = ()
-) -> Iterator[str]:
-    """Yield the SKILL.md files in and below *directory*; *above* are the real paths of
-    its parents.
+def _skill_files(top: str) -> tuple[list[str], bool]:
+    """Return the SKILL.md files in and below *top*, sorted by path, and whether the
+    limit on directories admitted all of them.
+
+    As discovery does, search the directories behind links last: a link may lead to a
+    whole disk.
     """
-    real = os.path.realpath(directory)
-    if real in above:  # a link to one of its own parents
-        return
+    found: list[str] = []
+    pending = deque([(top, 0)])
+    links: deque[tuple[str, int]] = deque()
+    number = 0
+    while pending or links:
+        directory, depth = (pending or links).popleft()
+        number += 1
+        if number > MAX_DIRECTORIES:
+            return sorted(found, key=_by_directory), False
+        file = _skill_file_in(directory)
+        if file is not None:
+            found.append(file)
+        elif depth < _MAX_DEPTH:
+            for child in _children_of(directory):
+                try:
+                    is_directory = child.is_dir()
+                except OSError:
+                    # A link into a directory that cannot be read: the finding is about
+                    # its SKILL.md.
+                    found.append(f"{child.path}/SKILL.md")
+                    continue
+                if not is_directory:
+                    continue
+                if not child.is_symlink():
+                    pending.append((child.path, depth + 1))
+                elif not is_loop(child.path):
+                    links.append((child.path, depth + 1))
+    return sorted(found, key=_by_directory), True
+
+
+def _by_directory(file: str) -> list[str]:
+    # As a walk visits them: "tdd-new/SKILL.md" would sort before "tdd/SKILL.md".
+    return file.split("/")
+
+
+def _skill_file_in(directory: str) -> str | None:
     for name in ("SKILL.md", "skill.md"):  # the order of the reference
         if os.path.lexists(f"{directory}/{name}"):
-            yield f"{directory}/{name}"
-            return
-    if depth == 0:
-        return
+            return f"{directory}/{name}"
+    return None
+
+
+def _children_of(directory: str) -> list[os.DirEntry[str]]:
+    """Return the entries of *directory* that may contain skills of the author's."""
     try:
-        children = sorted(os.scandir(directory), key=lambda child: child.name)
+        with os.scandir(directory) as children:
+            return [child for child in children if child.name not in _SKIPPED]
     except OSError:
-        return
-    for child in children:
-        # As discovery skips them; a copy of a skill in there is not the author's.
-        if child.name in (".git", "node_modules", "__pycache__"):
-            continue
-        try:
-            is_directory = child.is_dir()
-        except OSError:
-            # A link into a directory that cannot be read: the finding is about its
-            # SKILL.md.
-            yield f"{child.path}/SKILL.md"
-            continue
-        if is_directory:
-            yield from _skill_files(child.path, depth - 1, (*above, real))
+        return []

@@ -1,1 +1,3 @@
-"""Read what can be called in a skill: written contracts, and scripts without one."""
+"""Read the callables of a skill from its written contracts, and from scripts without a
+contract.
+"""

@@ -1,42 +1,43 @@
-"""Reads the contracts next to a SKILL.md: on demand and bounded; one invalid file does
-not affect the others.
+"""Read the contracts next to a SKILL.md, on demand and within limits; one invalid file
+does not affect the others.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from skillruntime.catalog.contracts.visible_contract import hidden_in, visible_document
-from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, load_yaml
 from skillruntime.catalog.resources import read_bytes
 from skillruntime.catalog.visibility import listed_kinds
 from skillruntime.contract.contract import Contract
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from skillruntime.lazy_patterns import lazy_pattern
 
-__all__ = ["ContractFiles", "read_contract_files"]
+__all__ = ["ContractFiles", "decode_text", "read_contract_files"]
 
 MAX_CONTRACT_BYTES = 1024 * 1024
-MAX_TOOLS = 128  # of one untrusted skill, as many as OpenAI takes in a request
+MAX_TOOLS = 128  # for one untrusted skill, as many as OpenAI accepts in a request
 
 _log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".json", ".yaml", ".yml")
 # Providers accept letters, digits, `_` and `-` in the names of tools, at most 64
 # characters.
-_TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TOOL = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(slots=True)
 class ContractFiles:
-    """The contracts of one skill by callable name, the errors of invalid ones, and the
-    descriptor's version.
+    """The contracts of one skill by callable name, the errors of invalid contracts, and
+    the descriptor's version.
     """
 
     directory: str
@@ -48,7 +49,7 @@ class ContractFiles:
     one_line: bool = False
 
     def report(self, rule: str, severity: Severity, path: str, message: str) -> None:
-        """Add a diagnostic of the file *path*, relative to the directory."""
+        """Add a diagnostic for the file *path*, which is relative to the directory."""
         file = f"{self.directory}/{path}"
         self.diagnostics.append(Diagnostic(rule, severity, file, message))
 
@@ -62,8 +63,8 @@ def read_contract_files(
 ) -> ContractFiles:
     """Return the contracts in *directory*, which belongs to the skill *name*.
 
-    Texts for a reader lose hidden characters; those of a skill that is not *trusted*
-    become single lines.
+    Hidden characters are removed from texts for a reader; the texts of a skill that is
+    not *trusted* become single lines.
     """
     files = ContractFiles(
         directory, read or partial(read_bytes, directory), one_line=not trusted
@@ -99,7 +100,7 @@ def _read_tools(files: ContractFiles, name: str) -> None:
         return
     for file_name in file_names:
         tool, suffix = os.path.splitext(file_name)
-        # Editors leave backups and notes in the directory.
+        # Skip other files: editors leave backups and notes in the directory.
         if suffix not in _SUFFIXES:
             continue
         path = f"contracts/{file_name}"
@@ -140,21 +141,21 @@ def _read(files: ContractFiles, path: str, name: str) -> None:
     except InvalidSkillError as error:
         reason = error
     except Exception as error:
-        # A contract can come from an untrusted source: a case that the compiler does
-        # not foresee must not affect the other skills. The log has the traceback,
-        # because it is an error in this library too.
+        # A contract can come from an untrusted source: an unexpected exception in the
+        # compiler must not affect the other skills. The traceback is logged, because
+        # this is also a bug in this library.
         _log.exception("%s/%s could not be compiled", files.directory, path)
         reason = InvalidSkillError(
             f"the contract cannot be compiled ({type(error).__name__})"
         )
-    # Kept, so that a call of it gets the reason instead of "no such callable".
+    # Kept, so that a call gets this error instead of "no such callable".
     files.broken[name] = reason
     files.report("contract-invalid", Severity.ERROR, path, str(reason))
 
 
 def _require_object(contract: Contract) -> None:
-    """Refuse an input schema for anything but an object: no provider and no MCP client
-    accepts such a tool.
+    """Refuse an input schema for anything but an object: providers and MCP clients do
+    not accept such a tool.
     """
     schema = contract.input.document
     if not isinstance(schema, dict):
@@ -168,17 +169,35 @@ def _require_object(contract: Contract) -> None:
         )
 
 
-def _document(files: ContractFiles, path: str) -> Any:
-    """Return the value of the file, JSON or YAML.
+def decode_text(data: bytes) -> str:
+    """Decode a contract's file: UTF-8, or UTF-16 with a byte-order mark, as Windows
+    PowerShell writes it.
 
     Raises:
-        InvalidSkillError: it cannot be read.
+        UnicodeDecodeError: *data* is neither.
+    """
+    return data.decode("utf-16" if _is_utf_16(data) else "utf-8-sig")
+
+
+def _is_utf_16(data: bytes) -> bool:
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def _document(files: ContractFiles, path: str) -> Any:
+    """Return the value of the JSON or YAML file.
+
+    Raises:
+        InvalidSkillError: the file cannot be read.
     """
     try:
-        text = files.read(path, MAX_CONTRACT_BYTES).decode("utf-8-sig")
+        data = files.read(path, MAX_CONTRACT_BYTES)
+        text = decode_text(data)
+        if _is_utf_16(data):
+            message = "the file is UTF-16, not UTF-8"
+            files.report("not-utf-8", Severity.WARNING, path, message)
         if path.endswith(".json"):
             return json.loads(text, parse_constant=_refuse)
-        return _parse_yaml(text)
+        return load_yaml(text)
     except ResourceNotFoundError as error:
         raise InvalidSkillError(f"{path} cannot be read: {error}") from None
     except YamlFault as error:
@@ -194,29 +213,8 @@ def _document(files: ContractFiles, path: str) -> Any:
 
 
 def _refuse(constant: str) -> Any:
-    # NaN and Infinity are accepted by Python, but are not JSON (RFC 8259, section 6).
+    # Python accepts NaN and Infinity, but they are not JSON (RFC 8259, section 6).
     raise ValueError(f"{constant} is not a JSON number")
-
-
-def _parse_yaml(text: str) -> Any:
-    """Return the value of a YAML document with JSON's types: a date becomes a
-    string.
-    """
-    import yaml
-
-    # Raises if the document is too deep or too large for what follows.
-    read_yaml(text, max_depth=200)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        value = yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, ValueError) as error:
-        raise YamlFault(" ".join(str(error).split())[:200]) from None
-    # YAML types outside JSON, such as dates, become strings; keys become strings as in
-    # JSON.
-    try:
-        return json.loads(json.dumps(value, default=str))
-    except TypeError:  # only a key can be of another type now: a date, a list
-        raise YamlFault("a key is not a text; write it in quotes") from None
 
 
 def _descriptor_version(files: ContractFiles) -> str | None:

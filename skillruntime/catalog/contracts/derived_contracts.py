@@ -1,169 +1,207 @@
-"""The scripts of a skill as tools, without a written contract: read on activation,
-never run.
+"""Offer a skill's scripts as tools without a written contract. A tool's name follows
+from the script's file name, and its contract is derived at the first request. The
+scripts are not run.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from skillruntime.catalog.contracts.derivation_cache import derive_known
+from skillruntime.catalog.contracts.started_scripts import started_files
 from skillruntime.catalog.contracts.visible_contract import visible_document
 from skillruntime.catalog.resources import SCRIPT_SUFFIXES, Resource
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.command_line import tool_name
+from skillruntime.derive.first_look import looks_like_tool
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from skillruntime.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from skillruntime.derive import Derivation
 
-__all__ = ["MAX_SCRIPTS", "derive_scripts", "derived_contracts", "sure_tools"]
+__all__ = ["MAX_SCRIPTS", "DerivedContracts", "derive_scripts"]
 
 MAX_SCRIPTS = 64
-"""Scripts of one skill that are read."""
+"""The maximum number of scripts of one skill that are read."""
 
 MAX_SCRIPT_BYTES = 400_000
-"""Bytes of a script that is read; a longer one is data, or generated."""
+"""The maximum size of a script in bytes; a longer one is data, or generated."""
 
 _log = logging.getLogger("skillruntime.catalog")
-_ASIDE = re.compile(
+_ASIDE = lazy_pattern(
     r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$"
     r"|(^|/)(tests?|lib|node_modules)/"
 )
 
 
 Read = Callable[[str], bytes]
-_Found = TypeVar("_Found", covariant=True)
 
 
-class _Derive(Protocol[_Found]):
-    def __call__(self, source: bytes, *, path: str) -> _Found | None: ...
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """A script that looks like a tool: its path in the skill, and its bytes."""
+
+    path: str
+    source: bytes
 
 
-def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
-    """Return the interfaces of the scripts in ``scripts/`` and next to SKILL.md, by the
-    name of the tool.
+class DerivedContracts:
+    """The contracts of one skill's scripts, by ``skill/tool``, without hidden
+    characters.
 
-    *resources* are the skill's files, *read* gives the bytes of one by its path or
-    raises `ResourceNotFoundError`. Tests, packages' own files and modules that only
-    others import are left out, and so are scripts whose interface cannot be read.
+    All scripts are read at construction, so that all contracts describe the same state
+    of the files; each contract is derived at the first request. With *one_line* the
+    texts in the contracts are single lines.
+    """
+
+    def __init__(
+        self, resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool
+    ) -> None:
+        self._skill = skill
+        self._one_line = one_line
+        self._unread = {
+            f"{skill}/{tool}": script
+            for tool, script in _scripts_by_tool(resources, read).items()
+        }
+        # The instructions are only needed to derive contracts.
+        self._instructions = _instructions(read) if self._unread else ""
+        self._contracts: dict[str, Contract | None] = {}
+        self.names: tuple[str, ...] = tuple(self._unread)
+        """The names of the callables, one for each script that looks like a tool; a few
+        of them may have no contract.
+        """
+
+    def find(self, name: str) -> Contract | None:
+        """Return the contract of the callable *name*; None if the script's interface
+        cannot be read, or does not make a usable schema.
+        """
+        script = self._unread.get(name)
+        if script is not None:
+            self._contracts[name] = self._derived(name, script)
+            # Another thread may have been faster.
+            self._unread.pop(name, None)
+        return self._contracts.get(name)
+
+    def all(self) -> dict[str, Contract]:
+        """Return every contract."""
+        contracts: dict[str, Contract] = {}
+        for name in self.names:
+            contract = self.find(name)
+            if contract is not None:
+                contracts[name] = contract
+        return contracts
+
+    def _derived(self, name: str, script: _Script) -> Contract | None:
+        try:
+            derived, is_usable = derive_known(
+                script.source,
+                path=script.path,
+                instructions=self._instructions,
+                skill=self._skill,
+            )
+            if derived is None:
+                return None
+            document = visible_document(derived, one_line=self._one_line)
+            if is_usable:
+                # Since the contract was compiled, only texts such as descriptions were
+                # changed, which cannot make it unusable.
+                return Contract.from_known_dict(document, name=name)
+            return Contract.from_dict(document, name=name)
+        except InvalidSkillError:
+            return None
+        except Exception:
+            # If a script makes the reader fail, only its own tool is missing, not the
+            # skill.
+            _log.exception("no contract could be derived for the script %s", name)
+            return None
+
+
+def derive_scripts(
+    resources: Iterable[Resource], read: Read, *, skill: str = ""
+) -> dict[str, Derivation]:
+    """Return the interfaces of the scripts in ``scripts/``, next to SKILL.md, or
+    started by SKILL.md, by the name of the tool.
+
+    *resources* are the files of *skill*; *read* returns the bytes of the file at a
+    path, or raises `ResourceNotFoundError`. Tests, packages' own files, modules that
+    are only imported, and scripts whose interface cannot be read are left out.
     """
     from skillruntime.derive import derive
 
-    return dict(_tools(resources, read, derive))
+    scripts = _scripts_by_tool(resources, read)
+    instructions = _instructions(read) if scripts else ""
+    derivations: dict[str, Derivation] = {}
+    for tool, script in scripts.items():
+        derivation = derive(
+            script.source, path=script.path, instructions=instructions, skill=skill
+        )
+        if derivation is not None:
+            derivations[tool] = derivation
+    return derivations
 
 
-def derived_contracts(
-    resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool
-) -> dict[str, Contract]:
-    """Return the contracts of the scripts that `derive_scripts` returns, without hidden
-    characters, by ``skill/tool``.
-
-    With *one_line* the texts in them are single lines. A script whose interface makes
-    no usable schema is left out.
-    """
-    contracts: dict[str, Contract] = {}
-    for tool, (derived, is_usable) in _tools(resources, read, _known):
-        name = f"{skill}/{tool}"
+def _scripts_by_tool(resources: Iterable[Resource], read: Read) -> dict[str, _Script]:
+    """Return the scripts that look like tools, by the name of the tool."""
+    scripts: dict[str, _Script] = {}
+    for path in _scripts(resources, read):
         try:
-            document = visible_document(derived, one_line=one_line)
-            if is_usable:
-                # Only the words of descriptions were changed since it was compiled, and
-                # they do not make it unusable.
-                contract = Contract.from_known_dict(document, name=name)
-            else:
-                contract = Contract.from_dict(document, name=name)
-            contracts[name] = contract
-        except InvalidSkillError:
+            source = read(path)
+        except ResourceNotFoundError:
             continue
-        except Exception:
-            _log.exception("no contract could be derived for the script %s", name)
-    return contracts
-
-
-def _known(source: bytes, *, path: str) -> tuple[Mapping[str, Any], bool] | None:
-    document, is_usable = derive_known(source, path=path)
-    if document is None:
-        return None
-    return document, is_usable
-
-
-def _tools(
-    resources: Iterable[Resource], read: Read, derive: _Derive[_Found]
-) -> Iterator[tuple[str, _Found]]:
-    """Yield the name of each tool, and what *derive* returns for its script."""
-    names: set[str] = set()
-    scripts = [resource for resource in resources if _may_be_tool(resource)]
-    for script in scripts[:MAX_SCRIPTS]:
-        derived = _derived(script.path, read, derive)
-        if derived is None:
+        except InvalidSkillError as error:  # differs from the lockfile or package
+            _log.warning("%s", error)
             continue
-        name = tool_name(script.path)
+        if not looks_like_tool(source, path):
+            continue
+        name = tool_name(path)
         number = 2
-        while name in names:
-            name = f"{tool_name(script.path)}-{number}"
+        while name in scripts:
+            name = f"{tool_name(path)}-{number}"
             number += 1
-        names.add(name)
-        yield name, derived
+        scripts[name] = _Script(path, source)
+    return scripts
 
 
-def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
-    try:
-        return derive(read(path), path=path)
-    except ResourceNotFoundError:
-        return None
-    except InvalidSkillError as error:  # it is not what was locked or installed
-        _log.warning("%s", error)
-        return None
-    except Exception:
-        # A script that breaks the reader costs its own tool, never the skill.
-        _log.exception("%s could not be read", path)
-        return None
+def _scripts(resources: Iterable[Resource], read: Read) -> list[str]:
+    """Return the paths of the files that may be tools: the files in ``scripts/`` and
+    next to SKILL.md, then the files that SKILL.md starts. This is the only such list.
 
-
-def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
-    """Yield for each script whether two lines of it show that it is a tool: a Python
-    program with arguments.
-
-    Deriving its contract takes a hundred times as long. A module that only defines
-    things for others is not a program.
+    The started files come last, so that they do not change the names of the others.
     """
-    scripts = [resource for resource in resources if _may_be_tool(resource)]
-    for script in scripts[:MAX_SCRIPTS]:
-        yield _is_surely_tool(script.path, read)
+    usual: list[str] = []
+    others: list[str] = []
+    for resource in resources:
+        path = resource.path
+        is_script = path.endswith(SCRIPT_SUFFIXES)
+        if not is_script or resource.bytes > MAX_SCRIPT_BYTES:
+            continue
+        if _is_in_usual_place(path) and _ASIDE.search(path) is None:
+            usual.append(path)
+        else:
+            others.append(path)
+    # Most skills have no other scripts; do not read their SKILL.md.
+    if others:
+        others = started_files(_instructions(read), others)
+    return (usual + others)[:MAX_SCRIPTS]
 
 
-def _is_surely_tool(path: str, read: Read) -> bool:
-    if not path.endswith(".py"):
-        return False
-    try:
-        source = _TEXT.sub(b"", read(path))
-    except ResourceNotFoundError:
-        return False
-    has_arguments = _READS_WORDS.search(source) is not None
-    return has_arguments and _IS_PROGRAM.search(source) is not None
+def _is_in_usual_place(path: str) -> bool:
+    directory, _, _ = path.rpartition("/")
+    return directory in ("", "scripts") or directory.startswith("scripts/")
 
 
-# A text in a module may say how others call it.
-_TEXT = re.compile(rb'""".*?"""' rb"|'''.*?'''", re.DOTALL)
-_IS_PROGRAM = re.compile(
-    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\("
-    rb"|\w+ = \w+\.parse_args\()",
-    re.MULTILINE,
-)
-_READS_WORDS = re.compile(
-    rb"^ *+(?:import|from) (?:argparse|click|typer)\b|^[^#\n]*?\bsys\.argv\b",
-    re.MULTILINE,
-)
-
-
-def _may_be_tool(resource: Resource) -> bool:
-    path = resource.path
-    directory, _, file = path.rpartition("/")
-    if directory not in ("", "scripts") and not directory.startswith("scripts/"):
-        return False
-    if not file.endswith(SCRIPT_SUFFIXES) or resource.bytes > MAX_SCRIPT_BYTES:
-        return False
-    return _ASIDE.search(path) is None
+def _instructions(read: Read) -> str:
+    """Return the text of SKILL.md; an empty string if it cannot be read."""
+    for name in ("SKILL.md", "skill.md"):
+        try:
+            return read(name).decode("utf-8", "replace")
+        except ResourceNotFoundError:
+            continue
+        except InvalidSkillError as error:  # differs from the lockfile or package
+            _log.warning("%s", error)
+            break
+    return ""

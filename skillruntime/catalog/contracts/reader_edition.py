@@ -1,5 +1,5 @@
-"""Identifies the edition of the code that reads contracts, and of Python's parser:
-contracts that are kept on disk are valid for one edition.
+"""Identify the edition of the code that reads contracts, and of Python's parser: the
+contracts on disk are valid for one edition.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PACKAGES = ("catalog", "contract", "derive")
 
 @cache
 def reader_edition() -> bytes:
-    """Return a digest that changes whenever the code that reads scripts and checks
+    """Return a digest that changes whenever the code that reads scripts or checks
     contracts may have changed.
     """
-    # The packages are not imported for this: a start that finds everything on disk needs
-    # none of the code that reads scripts.
+    # Find the packages without importing them: a start that finds every contract on
+    # disk does not need the code that reads scripts.
     directories = [f"{PACKAGE_DIRECTORY}/{package}" for package in _PACKAGES]
     files = [sorted(_files_below(directory)) for directory in directories]
     return sha256(repr((sys.version_info[:3], files)).encode()).digest()

@@ -1,17 +1,16 @@
-"""Cleans the text of a contract where it is read, so that no adapter can show text that
-is hidden in it. Pure.
+"""Clean the text of a contract when it is read, so that adapters cannot pass hidden
+text on. Pure.
 
-Words for a reader (descriptions, titles, examples) lose hidden characters. Texts that a
-model must repeat exactly (names of properties, allowed values, defaults) cannot be
-changed: a contract that hides something there is refused. So that one untrusted skill
-cannot fill every request, its words are cut, and a contract that is still too long is
-refused.
+Hidden characters are removed from texts for a reader (descriptions, titles, examples).
+Texts that a model must repeat exactly (names of properties, allowed values, defaults)
+cannot be changed: a contract with hidden characters there is refused. An untrusted
+skill's texts are truncated, and a contract that is still too long is refused, so that
+one skill cannot fill every request.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,19 +22,20 @@ from skillruntime.catalog.visibility import (
     visible_text,
 )
 from skillruntime.errors import InvalidSkillError
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["hidden_in", "visible_document"]
 
 _LONGEST_TEXT = 1024
-"""Characters of a description, title or example of an untrusted contract: as many as
-SKILL.md's description may have, and as OpenAI takes for a function's.
+"""The maximum length of a description, title or example in an untrusted contract: the
+limit for SKILL.md's description, and OpenAI's for the description of a function.
 """
-_LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
+_LONGEST_CONTRACT = 64 * 1024  # characters of the JSON that a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
-# As json.dumps escapes hidden characters; a line end and a tab are not hidden.
-_CONTROL = re.compile(r"\\(?:u00|[bfr])")
+# Hidden characters as json.dumps escapes them; a line end and a tab are not hidden.
+_CONTROL = lazy_pattern(r"\\(?:u00|[bfr])")
 _DEPTH = 128  # deeper documents are refused when they are compiled
 
 
@@ -53,9 +53,9 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
     try:
         text = json.dumps(document, ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):
-        return document  # not a document of JSON: compiling it will say what is wrong
-    # json.dumps escapes C0, so the escapes are looked for too. A pattern's backslash
-    # looks like one, which only costs the longer way.
+        return document  # not JSON; compiling it will report the error
+    # json.dumps escapes C0 characters, so search for the escapes too. A backslash in a
+    # pattern can look like an escape, which only costs time.
     is_clean = is_visible(text) and not _CONTROL.search(text)
     must_shorten = one_line and _may_be_cut(text)
     if is_clean and not must_shorten:
@@ -77,24 +77,24 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
 
 
 def _may_be_cut(text: str) -> bool:
-    """Return whether the JSON *text* may have a text of several lines or of more than
-    1,024 characters.
+    """Return whether the JSON *text* may contain a string of several lines or of more
+    than 1,024 characters.
     """
     if "\\" in text or len(text) > _LONGEST_CONTRACT:
         return True
-    # Without escaped quotes, each text lies between two quotes.
+    # Without escaped quotes, every string is between two quotes.
     return max(map(len, text.split('"'))) > _LONGEST_TEXT
 
 
 def hidden_in(document: Any) -> dict[str, int]:
-    """Return how many hidden characters of each kind the keys and texts of *document*
-    have.
+    """Return the number of hidden characters of each kind in the keys and texts of
+    *document*.
     """
     return hidden_characters("\n".join(_texts(document, _DEPTH)))
 
 
 def _short_line(text: str) -> str:
-    # Cut first: cleaning a megabyte takes long.
+    # Truncate first, because cleaning a megabyte takes long.
     line = visible_line(text[: 2 * _LONGEST_TEXT])
     if len(line) <= _LONGEST_TEXT:
         return line
@@ -119,8 +119,8 @@ def _check_length(document: Any) -> None:
 def _cleaned(
     value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False
 ) -> Any:
-    """Return *value* with its words cleaned; in an example every text is cleaned,
-    because nothing is checked against it.
+    """Return *value* with the texts for a reader cleaned. In an example every text is
+    cleaned, because values are not validated against it.
     """
     if is_example and isinstance(value, str):
         return clean(value)
@@ -154,7 +154,6 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
             yield from _texts(item, depth - 1)
     elif depth and isinstance(value, Mapping):
         for key, item in value.items():
-            # A line end in a name would start a line of its own wherever names are
-            # listed.
+            # A line end in a name would begin a new line in every list of names.
             yield str(key).replace("\n", "\x00").replace("\t", "\x00")
             yield from _texts(item, depth - 1)

@@ -1,5 +1,5 @@
-"""Directories -> SkillCatalog. Reads only the frontmatter of each SKILL.md, and does
-not open unchanged files.
+"""Build a `SkillCatalog` from directories. Read only the frontmatter of each SKILL.md,
+and do not open unchanged files.
 
 One bad file does not affect the others: every skill is either read or reported by a
 diagnostic.
@@ -10,40 +10,55 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from skillruntime.cache_files import READ_FLAGS
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.directory_walk import is_loop
 from skillruntime.catalog.discovery.index import index_path, load_index, save_index
 from skillruntime.catalog.discovery.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.discovery.root_snapshot import (
+    COARSE_TICK,
     STAMP,
     DirectoryStamp,
     Entry,
     Root,
     Snapshot,
     absolute,
+    may_still_change,
     packed_stamp,
     stamp_at,
 )
-from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
+from skillruntime.catalog.file_opening import NO_FOLLOW
 from skillruntime.catalog.skill import Skill
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from skillruntime.catalog.discovery.sources import SkillCopies, SkillSource
     from skillruntime.catalog.discovery.summary import Summary
 
+    Given: TypeAlias = str | os.PathLike[str] | Root | SkillSource | Skill
+
 __all__ = ["MAX_DEPTH", "discover"]
 
-MAX_DEPTH = 5
-"""How many levels below its root a skill's directory may be; directories inside a skill
+MAX_DEPTH = 10
+"""The maximum depth of a skill's directory below its root; directories inside a skill
 belong to that skill.
 """
 
 MAX_DIRECTORIES = 20_000
-"""How many directories without a SKILL.md are searched in one root."""
+"""The maximum number of directories without a SKILL.md that are searched in one
+root.
+"""
+
+_MOST_READ_AGAIN = 256
+"""The maximum number of changed files that are read without walking their root. A
+program made a larger number of changes, and probably moved some files.
+"""
 
 # The bits of a mode: S_IFMT, S_IFREG, S_IFLNK.
 _KIND = 0o170000
@@ -59,57 +74,67 @@ _KINDS = {
 
 
 def discover(
-    *roots: str | os.PathLike[str] | Root | SkillSource | Skill,
+    *roots: Given | Iterable[Given],
     trusted: bool = False,
     missing_ok: bool = False,
     use_index: bool = True,
     derive_contracts: bool = True,
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
+    first_only: bool = False,
+    exclude: str | Iterable[str] = (),
 ) -> SkillCatalog:
-    """Return the catalog of all skills under *roots*; if two skills have the same name,
-    the earlier root wins.
+    """Return the catalog of all skills under *roots*, passed one by one or as a list.
+
+    If two skills have the same name and their directories differ, the skill of the
+    earlier root gets the name, and the other is called ``place:name``. The place is its
+    plugin's name, its package, the scope of its root or a directory above it. With
+    *first_only* the other skill is left out: a project's skill then replaces the
+    user's. *exclude* has the names of skills to leave out, or patterns such as
+    ``pdf-*``.
 
     A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`, or
-    both. A valid skill below the root contains no others; in and below an invalid one
-    the search continues. *trusted* applies to every root that is not itself a `Root`.
-    Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
+    both. The search does not continue inside a valid skill below the root, but it
+    continues inside an invalid one. *trusted* applies to every root that is not itself
+    a `Root`. The contents of a root never raise an exception: see
+    ``catalog.diagnostics``.
 
     A root may also be a `SkillSource`, such as a host's database, or a `Skill` that
-    `Skill.from_text` made. All files of a source are copied now, and at each refresh
-    those that changed; with one of these there is no index.
+    `Skill.from_text` made. All files of a source are copied now, and changed files are
+    copied at each refresh. With such a root no index is used.
 
-    What was read is stored in an index, so that the next start opens only files that
-    have changed: each SKILL.md is compared by size, both times and inode. The index is
-    in the user's cache directory, or where ``SKILLRUNTIME_CACHE`` says (``off``: none);
-    with ``use_index=False`` there is none.
+    The result is stored in an index, so that the next start opens only changed files:
+    each SKILL.md is compared by size, both change times and inode. The index is in the
+    user's cache directory, or in the directory that ``SKILLRUNTIME_CACHE`` names.
+    ``SKILLRUNTIME_CACHE=off`` and ``use_index=False`` disable it.
 
     With *derive_contracts*, each script of a skill without a contract becomes a tool,
     whose contract is read from the script's source when the skill is activated; trust
     and approval apply to it as to every script.
 
-    *installed* adds the skills in installed packages after *roots*: of all of them with
-    ``True``, or of the distributions that are named. They are never trusted; see
+    *installed* adds the skills in installed packages after *roots*: ``True`` for all
+    packages, or the names of distributions. These skills are never trusted; see
     `installed_roots`.
 
-    With *frozen*, the path of a lockfile, a skill that is not in it, or that differs
-    from it, is not offered: its diagnostic says how. Every file of the skills is hashed
-    at the start; what is activated, and every script that is started, is hashed again
-    when it is used.
+    *frozen* is the path of a lockfile: a skill that is not in the lockfile, or differs
+    from it, is not offered, and a diagnostic states the difference. Every file of the
+    skills is hashed at the start; an activated skill and a started script are hashed
+    again.
 
     Raises:
         FileNotFoundError: a root does not exist, or a package in *installed* has no
             skills. With *missing_ok* the former is a diagnostic, and the latter is left
             out.
         NotADirectoryError: a root is a file.
-        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not
-            readable.
+        LockfileNotFoundError, InvalidSkillError: the lockfile does not exist, or is not
+        readable.
     """
     copies: dict[Root, SkillCopies] = {}
-    given = [_as_root(root, trusted, copies) for root in roots]
-    # The index would only grow with copies and skills from text: the next process has
-    # other directories for them.
-    is_in_private_directory = copies or any(isinstance(root, Skill) for root in roots)
+    listed = list(_one_by_one(roots))
+    given = [_as_root(root, trusted, copies) for root in listed]
+    # Copies and skills from text would only make the index grow: the next process has
+    # different directories for them.
+    is_in_private_directory = copies or any(isinstance(root, Skill) for root in listed)
     if use_index and not is_in_private_directory:
         path = index_path()
     else:
@@ -132,13 +157,15 @@ def discover(
         return _read_roots(wanted, known, path, copies)
 
     indexed = load_index(path, wanted) if path else {}
-    return SkillCatalog(
+    catalog = SkillCatalog(
         _read_roots(wanted, indexed, path, copies),
         rescan=read_again,
         derive=derive_contracts,
         guard=guard,
         is_indexed=path is not None,
+        first_only=first_only,
     )
+    return catalog.select(exclude=exclude) if exclude else catalog
 
 
 def _read_roots(
@@ -147,8 +174,8 @@ def _read_roots(
     path: str | None,
     copies: Mapping[Root, SkillCopies],
 ) -> list[Snapshot]:
-    """Return the current snapshots of *roots*, and write those that are not *known* to
-    the index at *path*.
+    """Return the current snapshots of *roots*, and write those that differ from *known*
+    to the index at *path*.
     """
     snapshots: list[Snapshot] = []
     changed: list[Snapshot] = []
@@ -160,27 +187,39 @@ def _read_roots(
         snapshots.append(fresh)
         if root not in known or not fresh.is_stored_as(known[root]):
             changed.append(fresh)
-    if path and changed:
-        save_index(path, changed)
-    return snapshots
+    if not path or not changed:
+        return snapshots
+    sections = save_index(path, changed)
+    return [
+        snapshot._replace(section=sections.get(snapshot.root.path, snapshot.section))
+        for snapshot in snapshots
+    ]
 
 
 def _read_copy(root: Root, copies: SkillCopies) -> Snapshot:
-    """Return the current snapshot of *root*, to which a source is copied, with what
-    could not be read of it.
+    """Copy the changed files of a source to *root* and return its current snapshot,
+    with a diagnostic for each skill that could not be read.
     """
     unread = copies.update()
     snapshot = read_root(root)
     return snapshot._replace(problems=(*snapshot.problems, *unread))
 
 
-def _as_root(
-    root: str | os.PathLike[str] | Root | SkillSource | Skill,
-    trusted: bool,
-    copies: dict[Root, SkillCopies],
-) -> Root:
+def _one_by_one(roots: Iterable[Given | Iterable[Given]]) -> Iterator[Given]:
+    """Yield each root of *roots*, whose items may also be collections of roots."""
+    for root in roots:
+        # A source may be iterable too. The keys of a mapping are rarely what is meant.
+        is_one = isinstance(root, str | bytes | os.PathLike | Root | Skill | Mapping)
+        if is_one or hasattr(root, "skills") or not isinstance(root, Iterable):
+            yield cast("Given", root)
+        else:
+            yield from root
+
+
+def _as_root(root: Given, trusted: bool, copies: dict[Root, SkillCopies]) -> Root:
+    # The names of private directories are random, and must not be in a skill's name.
     if isinstance(root, Skill):
-        return Root(str(root.directory), trusted)
+        return Root(str(root.directory), trusted, "code")
     path = root.path if isinstance(root, Root) else root
     if isinstance(path, str | bytes | os.PathLike):
         if isinstance(root, Root):
@@ -188,13 +227,13 @@ def _as_root(
         return Root(absolute(path), trusted)
     if isinstance(root, Root) or not hasattr(path, "skills"):
         raise TypeError(
-            "discover takes directories, one by one: discover('skills', "
-            f"'more-skills'); got {root!r:.80}"
+            "discover takes directories, one by one or in one list: "
+            f"discover('skills', 'more-skills'); got {root!r:.80}"
         )
     from skillruntime.catalog.discovery.sources import SkillCopies
 
     source_copies = SkillCopies(path)
-    own = Root(source_copies.directory, trusted)
+    own = Root(source_copies.directory, trusted, "source")
     copies[own] = source_copies
     return own
 
@@ -214,7 +253,7 @@ def _require_directories(roots: Iterable[Root]) -> None:
 
 def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
     """Return the current snapshot of *root*; entries that have not changed since
-    *known* are reused unopened.
+    *known* are reused without opening their files.
     """
     reading = _Reading(root, known)
     try:
@@ -225,8 +264,7 @@ def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
 
 
 _NONE, _FAULTY, _VALID = range(3)
-"""What there is in a directory: no SKILL.md, one that is not a valid skill, or a
-skill.
+"""A directory has no SKILL.md, an invalid one, or a valid one.
 """
 
 
@@ -237,7 +275,7 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        # Ten thousand objects of 65 bytes would leave holes in the memory.
+        # One array: ten thousand objects of 65 bytes would fragment the memory.
         self.stamps = bytearray()
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: (
@@ -254,7 +292,7 @@ class _Reading:
         self.is_stable = True
         """Whether every new skill changes the stamp of a directory."""
         self.started = time.time_ns()
-        self.recent = self.started - _COARSE_TICK
+        self.recent = self.started - COARSE_TICK
         self.result: Snapshot | None = None
 
     def read(self) -> None:
@@ -277,9 +315,10 @@ class _Reading:
         known = self.known
         if known is not None:
             changed = self.changed_entries(known)
-            if not changed and _are_unchanged(known.searched):
-                self.result = known
-                return
+            if _are_unchanged(known.searched):
+                self.result = self.read_again(known, changed)
+                if self.result is not None:
+                    return
             self.reusable = {
                 entry.file: position
                 for position, entry in enumerate(known.entries)
@@ -291,8 +330,8 @@ class _Reading:
         """Return the positions of the *known* entries whose file has changed or is
         gone.
         """
-        # Relative to an open directory the kernel resolves a shorter path for each
-        # file: a fifth faster.
+        # Paths relative to an open directory are shorter for the kernel to resolve,
+        # which is a fifth faster.
         root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
         changed: set[int] = set()
@@ -301,8 +340,8 @@ class _Reading:
             stamped_entries = zip(known.entries, stamps, strict=True)
             for position, (entry, stamp) in enumerate(stamped_entries):
                 try:
-                    # A warm start spends most of its time here. An absolute path
-                    # ignores the directory.
+                    # A warm start spends most of its time here. `stat` ignores the open
+                    # directory if the path is absolute.
                     stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.add(position)
@@ -318,57 +357,115 @@ class _Reading:
             os.close(root)
         return changed
 
+    def read_again(self, known: Snapshot, changed: set[int]) -> Snapshot | None:
+        """Return *known* with the files at the *changed* positions read again; ``None``
+        if a skill appeared, disappeared or was renamed, so that the root must be
+        walked.
+        """
+        if not changed:
+            return known
+        if len(changed) > _MOST_READ_AGAIN:
+            return None
+        entries = list(known.entries)
+        stamps = bytearray(known.stamps)
+        notes = dict(known.notes)
+        for position in sorted(changed):
+            single = _Reading(self.root, None)
+            before = entries[position]
+            directory, _, file_name = before.file.rpartition("/")
+            # As in `walk`, only a directory below the root may be a link.
+            is_link = file_name == "SKILL.md" and directory != self.root.path
+            single.take(
+                directory,
+                os.path.basename(directory),
+                file_name,
+                is_link=is_link and os.path.islink(directory),
+            )
+            if not single.entries or single.entries[0][:2] != before[:2]:
+                return None
+            entries[position] = single.entries[0]
+            stamps[stamp_at(position)] = single.stamps
+            notes.pop(position, None)
+            if single.notes:
+                notes[position] = single.notes[0]
+        return known._replace(
+            entries=entries,
+            stamps=bytes(stamps),
+            notes=notes,
+            edited=tuple(sorted(changed)),
+        )
+
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
         root = self.root.path
         if self.take(root, os.path.basename(root), "SKILL.md") == _VALID:
             self.skipped = SKIPPED | PARTS_OF_A_SKILL
-        level = [root]
-        for depth in range(MAX_DEPTH + 1):
-            deeper: list[str] = []
+        levels: list[list[str]] = [[] for _ in range(MAX_DEPTH + 2)]
+        links: list[list[str]] = [[] for _ in range(MAX_DEPTH + 2)]
+        levels[0].append(root)
+        # The directories behind links come last: a link may lead to a whole disk, and
+        # must not use up the limit.
+        if self.search_levels(levels, links):
+            self.search_levels(links, links)
+
+    def search_levels(self, levels: list[list[str]], links: list[list[str]]) -> bool:
+        """Search the directories in *levels*, by depth, and those below them; add the
+        linked ones to *links*. Return whether the limit admitted all of them.
+        """
+        for depth, level in enumerate(levels):
             for directory in level:
                 if len(self.searched) >= MAX_DIRECTORIES:
                     limit = f"the first {MAX_DIRECTORIES:,} directories"
                     self.report(
-                        "too-many-directories", root, f"only {limit} are searched"
+                        "too-many-directories",
+                        self.root.path,
+                        f"only {limit} are searched",
                     )
-                    return
-                self.search(directory, deeper, is_last=depth == MAX_DEPTH)
-            level = deeper
+                    return False
+                self.search(
+                    directory,
+                    levels[depth + 1] if depth < MAX_DEPTH else None,
+                    links[depth + 1],
+                )
             self.skipped = SKIPPED
+        return True
 
-    def search(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
-        """Take the skills directly in *directory*, and add to *deeper* the directories
-        to search next.
+    def search(
+        self, directory: str, deeper: list[str] | None, links: list[str]
+    ) -> None:
+        """Take the skills directly in *directory*, and add the directories to search
+        next to *deeper*, or to *links*; with ``None`` for *deeper* none is searched.
         """
         stamp = _stamp_of(directory)
         self.searched.append(stamp)
-        if self.may_still_change(max(stamp[1:3])):
+        if may_still_change(max(stamp[1:3]), self.started):
             self.is_stable = False
         try:
             with os.scandir(directory) as children:
-                directories, links, other_cases = self.sort_children(children)
+                directories, linked, other_cases = self.sort_children(children)
         except OSError as error:
             self.report("directory-unreadable", directory, _reason(error))
             return
-        # On a case-insensitive file system SKILL.md was already found; `max` prefers
-        # the most lower-case name.
+        # On a case-insensitive file system SKILL.md was already found. `max` prefers
+        # the name with the most lower-case letters.
         if other_cases and not os.path.lexists(f"{directory}/SKILL.md"):
             name = os.path.basename(directory)
             taken = self.take(directory, name, max(other_cases))
             if taken == _VALID and directory != self.root.path:
                 return
-        if is_last:
+        if deeper is None:
             return
         prefix = directory.rstrip("/") + "/"
         take = self.take
         for name in directories:
             path = prefix + name
-            is_link = name in links
+            is_link = name in linked
             if take(path, name, "SKILL.md", is_link=is_link) == _VALID:
                 continue
-            if not is_link or not _is_loop(path):
+            if not is_link:
                 deeper.append(path)
+            elif not is_loop(path):
+                links.append(path)
 
     def sort_children(
         self, children: Iterable[os.DirEntry[str]]
@@ -393,14 +490,16 @@ class _Reading:
                 is_directory = False
             if is_directory:
                 directories.append(name)
-                # Installers link skills from one store into the directories of several
-                # clients: followed, but reported.
+                # Follow links, but report them: installers link skills from one store
+                # into the directories of several clients.
                 if is_link:
                     links.add(name)
             elif is_link:
-                # Its target may appear later without a change of this directory.
+                # The target of a broken link may appear later without a change of this
+                # directory.
                 self.is_stable = False
-            # Most names have another length, which is compared faster.
+            # The length is compared first, because it is faster and most names differ
+            # in it.
             if len(name) == 8 and name != "SKILL.md" and name.lower() == "skill.md":
                 other_cases.append(name)
         return directories, links, other_cases
@@ -408,16 +507,16 @@ class _Reading:
     def take(
         self, directory: str, name: str, file_name: str, *, is_link: bool = False
     ) -> int:
-        """Take the skill in *directory*; return whether there is a SKILL.md, and a
-        valid one.
+        """Take the skill in *directory*; return whether it has no SKILL.md, an invalid
+        one or a valid one.
         """
         path = f"{directory}/{file_name}"
         reused = self.reuse(path)
         if reused is not None:
             return reused
         try:
-            # Opened first and examined then: a file that is examined by its path can be
-            # another one when it is opened.
+            # Open the file before examining it: a path that was examined can name
+            # another file when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return _NONE
@@ -439,19 +538,23 @@ class _Reading:
             if is_link:
                 findings += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
-                # Not needed for an import or a warm start.
+                # Imported here, because an import or a warm start does not need it.
                 from skillruntime.catalog.discovery.skill_file import read_summary
 
                 self.read_summary = read_summary
-            summary = self.read_summary(descriptor, path, name, findings)
+            try:
+                summary = self.read_summary(descriptor, path, name, findings)
+            except Exception as error:  # one bad file must not affect the others
+                summary = None
+                findings.append(_unforeseen(path, error))
         finally:
             os.close(descriptor)
         if findings:
             self.notes[len(self.entries)] = tuple(findings)
         size, modified = status.st_size, status.st_mtime_ns
-        # A stamp that matches no file, if this one could still change without changing
-        # its stamp.
-        if modified > self.recent and self.may_still_change(modified):
+        # If the file could still change without changing its stamp, store a stamp that
+        # matches no file.
+        if modified > self.recent and may_still_change(modified, self.started):
             size = -1
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
         if summary is None:
@@ -494,9 +597,11 @@ class _Reading:
             kind = os.lstat(path).st_mode & _KIND
         except OSError:
             kind = _REGULAR
+        if kind == _LINK and _is_skill_inside(self.root.path, path):
+            return  # the skill is offered at the link's target
         if kind == _LINK:
-            # It could point to any file that the host can read, a key for example, and
-            # put that into a prompt.
+            # The link could point to any file that the host can read, such as a key,
+            # and put its text into a prompt.
             self.report("link-outside", path, "it is a symbolic link; skipped")
         elif kind != _REGULAR:
             self.report_kind(path, kind)
@@ -516,15 +621,15 @@ class _Reading:
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
-        """Return the snapshot; if nothing has changed, with the same entries as the
-        known one.
+        """Return the snapshot; if it is unchanged, with the same list of entries as the
+        known snapshot.
         """
         if self.result is not None:
             return self.result
         known = self.known
         problems = tuple(self.problems)
         entries = self.entries
-        # What had errors can change without a change of its directory.
+        # A directory with errors can become readable without a change of its stamp.
         searched = None
         if self.is_stable and not problems:
             searched = tuple(self.searched)
@@ -532,55 +637,35 @@ class _Reading:
             if (problems, searched) == (known.problems, known.searched):
                 return known
             return known._replace(problems=problems, searched=searched)
-        # By name, so that neither the index nor a collision depends on the order of the
-        # file system.
+        # Sorted by name, so that the index and collisions do not depend on the order of
+        # the file system.
         names = [entry[1] for entry in entries]
-        paths = [entry[0] or "" for entry in entries]
+        # Compare directories, because "tdd-new/SKILL.md" sorts before "tdd/SKILL.md".
+        root = self.root.path
+        paths = [
+            entry[0].rpartition("/")[0] if entry[0] else f"{root}/{entry[1]}"
+            for entry in entries
+        ]
         order = sorted(range(len(entries)), key=paths.__getitem__)
+        # Of several skills with one name, the shallowest is first, then the alphabet
+        # decides.
+        # A directory `place:name`, as `import_skills` writes it, is as deep as
+        # `place/name`: the skill `name` comes first.
+        depths = [path.count("/") + path.count(":") for path in paths]
+        order.sort(key=depths.__getitem__)
         order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
-        stamps = bytearray()
-        # Package managers make hard links of one file in a store: it is one skill, and
-        # `not_offered` counts the others.
-        kept: list[int] = []
-        name = ""
-        seen: set[bytes] = set()
-        for position in order:
-            if names[position] != name:
-                name = names[position]
-                seen = set()
-            stamp = bytes(self.stamps[stamp_at(position)])
-            # Without the size, which is not that of the file where it may still change.
-            file = stamp[8:]
-            if file not in seen or not name:
-                seen.add(file)
-                stamps += stamp
-                kept.append(position)
+        stamps = b"".join(self.stamps[stamp_at(position)] for position in order)
         notes = {
-            new: self.notes[old] for new, old in enumerate(kept) if old in self.notes
+            new: self.notes[old] for new, old in enumerate(order) if old in self.notes
         }
         return Snapshot(
             self.root,
-            [entries[position] for position in kept],
-            bytes(stamps),
+            [entries[position] for position in order],
+            stamps,
             notes,
             problems,
             searched,
         )
-
-    def may_still_change(self, time_ns: int) -> bool:
-        """Return whether a later change could have the same *time_ns*.
-
-        The clock of a file system ticks every few milliseconds, or seconds (FAT), so
-        two edits can have one time.
-        """
-        tick = _COARSE_TICK if time_ns % 1_000_000_000 == 0 else _TICK
-        return self.started - tick <= time_ns <= self.started + _FUTURE
-
-
-# In nanoseconds.
-_TICK = 20_000_000
-_COARSE_TICK = 2_000_000_000
-_FUTURE = 3_600_000_000_000
 
 
 _new_entry = tuple.__new__
@@ -617,11 +702,24 @@ def _notes_on_link(root: str, directory: str, path: str) -> list[Diagnostic]:
     return [Diagnostic("directory-link", Severity.WARNING, path, message)]
 
 
-def _is_loop(path: str) -> bool:
-    """Return whether the linked directory *path* is one of its own parents."""
-    target = os.path.realpath(path).rstrip(os.sep) + os.sep
-    parent = os.path.realpath(os.path.dirname(path)) + os.sep
-    return parent.startswith(target)
+def _is_skill_inside(root: str, link: str) -> bool:
+    """Return whether *link* leads to another SKILL.md inside *root*."""
+    target = os.path.realpath(link)
+    if os.path.basename(target) != "SKILL.md" or not os.path.isfile(target):
+        return False
+    return target.startswith(os.path.realpath(root).rstrip(os.sep) + os.sep)
+
+
+def _unforeseen(path: str, error: Exception) -> Diagnostic:
+    """Log the traceback of the unexpected *error* in reading a SKILL.md, which is also
+    a bug of this library, and return a diagnostic.
+    """
+    import logging
+
+    log = logging.getLogger("skillruntime.catalog")
+    log.error("%s could not be read", path, exc_info=error)
+    message = f"it cannot be read ({type(error).__name__})"
+    return Diagnostic("skill-unreadable", Severity.ERROR, path, message)
 
 
 def _reason(error: Exception) -> str:

@@ -1,10 +1,10 @@
-"""Skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as FastAPI,
-Typer and Streamlit ship them.
+"""Find the skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as
+FastAPI, Typer and Streamlit ship them.
 
-They are untrusted, and only looked for when a host asks. A skill counts only if its
+They are untrusted, and only searched for when a host asks. A skill counts only if its
 distribution's RECORD lists its SKILL.md (PyPA, "Recording installed projects"), and
-only while the file has the digest that is written there. The same holds for every other
-file of it when it is read, or copied to run.
+only while the file has the digest in the RECORD. The same applies to every other file
+of the skill when it is read, or copied to run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from skillruntime.catalog.discovery.root_snapshot import Entry, Root, Snapshot
 from skillruntime.catalog.file_opening import read_inside, read_regular
-from skillruntime.catalog.search.closest_names import closest_names
+from skillruntime.contract.closest_names import closest_names
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PLACE", "check_recorded", "installed_roots", "with_recorded_only"]
 
 PLACE = ".agents/skills"
-"""Where a package keeps its skills, below its directory."""
+"""The directory of a package's skills, relative to the package's directory."""
 
 MAX_RECORD = 64 * 1024 * 1024
 MAX_FILE = 4 * 1024 * 1024
@@ -37,7 +37,7 @@ _MAX_BESIDE = 256 * 1024 * 1024
 _ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})
 
 Recorded = tuple[str, str]
-"""An algorithm and a digest, in the form of RECORD."""
+"""An algorithm and a digest, as written in a RECORD."""
 
 
 def installed_roots(
@@ -46,12 +46,12 @@ def installed_roots(
     """Return the roots of the skills in installed packages, in the order of
     ``sys.path`` and of the packages' names.
 
-    *packages* is the name of a distribution, or several in the order that they shall
-    have, or ``True`` for all.
+    *packages* is the name of a distribution, several names in the wanted order, or
+    ``True`` for all.
 
     Raises:
-        FileNotFoundError: a package that is named has no skills; with *missing_ok* it
-            is left out.
+        FileNotFoundError: a named package has no skills; with *missing_ok* it is left
+            out.
     """
     if packages is False:
         return []
@@ -76,9 +76,7 @@ def installed_roots(
 
 
 def _roots_by_distribution() -> dict[str, list[Root]]:
-    """Return the roots of each distribution that ``sys.path`` has, by its normalized
-    name.
-    """
+    """Return the roots of each distribution on ``sys.path``, by its normalized name."""
     directories: dict[str, None] = {}
     for path in sys.path:
         if path and os.path.isdir(path):
@@ -90,14 +88,14 @@ def _roots_by_distribution() -> dict[str, list[Root]]:
         for root in _roots_in(directory):
             roots_here.setdefault(root.scope, []).append(root)
         for name, roots in roots_here.items():
-            # As Python imports: the first distribution on the path wins.
+            # As in Python's imports, the first distribution on the path wins.
             roots_of.setdefault(name, roots)
     return roots_of
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     """Return *snapshot* without the skills that differ from the RECORD of their
-    distribution, and with its version.
+    distribution, and with the distribution's version in each entry.
     """
     root = snapshot.root
     if not root.record:
@@ -109,7 +107,7 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
         version = root.version or entry.version
         entries.append(entry._replace(version=version, root=root))
         if not entry.name:
-            continue  # it is invalid anyway, and reported
+            continue  # already reported as invalid
         fault = _fault(entry.file, recorded.get(_relative(entry.file, root)))
         if fault is None:
             continue
@@ -128,7 +126,7 @@ def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
     distribution lists, by its path.
 
     Raises:
-        InvalidSkillError: its SKILL.md is not what is written there.
+        InvalidSkillError: the SKILL.md differs from the RECORD.
     """
     import hashlib
 
@@ -183,7 +181,7 @@ def _digest(data: bytes, algorithm: str) -> Recorded:
 
 
 def _site(record: str) -> str:
-    """Return the directory of packages that the dist-info with *record* is in."""
+    """Return the directory of packages that contains the dist-info of *record*."""
     return os.path.dirname(os.path.dirname(record))
 
 
@@ -196,8 +194,8 @@ def _relative(path: str, root: Root) -> str:
 
 
 def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
-    """Yield the paths in a RECORD that begin with *below* and have a digest, each with
-    it.
+    """Yield the paths in a RECORD that begin with *below*, each with its digest. Paths
+    without a digest are left out.
     """
     import csv
 
@@ -205,7 +203,7 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
         data = read_regular(record, MAX_RECORD)
     except OSError:
         return
-    # Before it is decoded, because decoding would take ten times as long.
+    # Search the bytes first, because decoding them would take ten times as long.
     if os.fsencode(below) not in data:
         return
     lines = data.decode("utf-8", "replace").splitlines()
@@ -226,7 +224,7 @@ def _names_in(directory: str) -> list[str]:
 
 
 def _roots_in(directory: str) -> Iterator[Root]:
-    """Yield the roots in one directory of packages, by the name of the package."""
+    """Yield the roots in one directory of packages, sorted by the package's name."""
     names = _names_in(directory)
     metadata = {
         name: _distribution(name) for name in names if name.endswith(".dist-info")
@@ -235,8 +233,8 @@ def _roots_in(directory: str) -> Iterator[Root]:
         return
     for holder in names:
         place = f"{directory}/{holder}/{PLACE}"
-        # One question to the file system for each package; reading every RECORD would
-        # take a hundred times as long.
+        # Ask the file system once for each package; reading every RECORD would take a
+        # hundred times as long.
         if "." in holder or not os.path.isdir(place):
             continue
         missing = {
@@ -246,7 +244,7 @@ def _roots_in(directory: str) -> Iterator[Root]:
         }
         for candidate in _likely_first(metadata, holder):
             if not missing:
-                break  # all its skills have a distribution
+                break  # the distribution of every skill is known
             record = f"{directory}/{candidate}/RECORD"
             listed = dict(_lines(record, f"{holder}/{PLACE}/"))
             if listed:

@@ -1,5 +1,5 @@
-"""Decides which entries of a snapshot a catalog offers, and makes from them what users
-get.
+"""Decide which entries of a snapshot a catalog offers, and turn them into the objects
+that users get.
 """
 
 from __future__ import annotations
@@ -42,22 +42,27 @@ __all__ = [
 
 
 class Guard(Protocol):
-    """Decides which skills are offered, and whether an activated one is what was
-    locked.
+    """A check of which skills are offered, and of whether an activated skill matches
+    the lockfile.
     """
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* without the skills that are refused, each with a
-        diagnostic.
+        """Return *snapshot* without the refused skills, and with a diagnostic for each
+        of them.
+        """
+
+    def named(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot*, which `offered` returned, with its skills renamed as in
+        the lockfile.
         """
 
     def check(self, skill: Skill) -> Mapping[str, str]:
         """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it
-        is not what was locked.
+        differs from the lockfile.
         """
 
     def missing(self) -> Iterable[Diagnostic]:
-        """Return a diagnostic for each locked skill that no root has."""
+        """Return a diagnostic for each locked skill that is in none of the roots."""
 
 
 def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
@@ -74,12 +79,12 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
 def all_diagnostics(
     snapshots: Iterable[Snapshot], names: Names, guard: Guard | None
 ) -> Iterator[Diagnostic]:
-    """Yield the findings of discovery, of collisions and of the lockfile."""
+    """Yield the diagnostics of discovery, of name collisions and of the lockfile."""
     from skillruntime.catalog.discovery.root_diagnostics import diagnostics_of
 
     for snapshot in snapshots:
         yield from diagnostics_of(snapshot)
-    yield from names.collisions
+    yield from names.diagnostics()
     if guard is not None:
         yield from guard.missing()
 
@@ -89,15 +94,16 @@ def diagnostics_of_view(
     snapshots: Iterable[Snapshot],
     shown: Container[str],
 ) -> Iterator[Diagnostic]:
-    """Yield those of *diagnostics* that do not mention a skill of *snapshots* whose
-    file is not among those *shown* in the view.
+    """Yield the *diagnostics* that do not mention a hidden skill. A skill of
+    *snapshots* is hidden if its file is not *shown* in the view.
     """
     hidden: set[str] = set()
     for snapshot in snapshots:
         skills = (entry.file for entry in snapshot.entries if entry.name)
         hidden.update(file for file in skills if file not in shown)
     for diagnostic in diagnostics:
-        # A locked skill that is missing has no file, so its view is not known.
+        # A missing locked skill has no file, so it is unknown whether the view contains
+        # it.
         if diagnostic.rule == "frozen-missing":
             continue
         if hidden.isdisjoint((diagnostic.path, *diagnostic.related)):
@@ -105,6 +111,7 @@ def diagnostics_of_view(
 
 
 def metadata_of(entry: Entry) -> SkillMetadata:
+    """Return the metadata of the skill *entry*."""
     return SkillMetadata(
         entry.name,
         entry.description,
@@ -119,8 +126,8 @@ def metadata_of(entry: Entry) -> SkillMetadata:
 
 
 def as_reference(metadata: SkillMetadata) -> SkillMetadata:
-    """Return *metadata* as skills-ref has it: with the resolved path, and the name as
-    it is written.
+    """Return *metadata* in the form of skills-ref: with the resolved path, and the name
+    as written in the file.
     """
     name = metadata.name
     if not name.isascii():
@@ -135,8 +142,8 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
 def candidates(
     name: str, entries: Mapping[str, Entry], rivals: Mapping[str, tuple[Entry, ...]]
 ) -> list[tuple[Version | None, Entry]]:
-    """Return every skill that *name* may refer to, with its effective version: its
-    files are read now.
+    """Read every skill that *name* may refer to, and return each with its effective
+    version.
     """
     named = rivals.get(name, ())
     if not named and name in entries:
@@ -151,7 +158,7 @@ def newest_in(
     rivals: Mapping[str, tuple[Entry, ...]],
 ) -> Entry | None:
     """Return the newest skill *name* whose version satisfies the range *stated*;
-    ``None`` if none does.
+    ``None`` if there is none.
     """
     # Imported only if a range is used.
     from skillruntime.contract.versions import VersionRange
@@ -181,9 +188,7 @@ def _effective_version(entry: Entry) -> Version | None:
 def no_version(
     name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]
 ) -> SkillNotFoundError:
-    """Return the error for a skill *name* of which no version satisfies the range
-    *stated*.
-    """
+    """Return the error for a skill *name* without a version in the range *stated*."""
     stated_versions = {version for version, _ in candidates if version is not None}
     known = [str(version) for version in sorted(stated_versions, reverse=True)]
     newest_known = known[:5]
@@ -203,11 +208,11 @@ def no_version(
 
 
 def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skill:
-    """Return *skill* if its files are what its package, one of *recorded*, or the
-    lockfile says.
+    """Return *skill* if its files match the RECORD of its package, one of *recorded*,
+    and the lockfile.
 
     Raises:
-        InvalidSkillError: it was changed.
+        InvalidSkillError: the skill was changed.
     """
     if skill.metadata.installed:
         root = _root_of(skill.metadata, recorded)
@@ -221,9 +226,9 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
 
 
 def _root_of(metadata: SkillMetadata, roots: Iterable[Root]) -> Root | None:
-    """Return the one of *roots* that contains the skill, or ``None``."""
+    """Return the root that contains the skill, or ``None``."""
     for root in roots:
-        # The scope too, because distributions can share a namespace package.
+        # Compare the scope too, because distributions can share a namespace package.
         if root.scope != metadata.scope:
             continue
         if metadata.path.startswith(f"{root.path}/"):
@@ -232,7 +237,7 @@ def _root_of(metadata: SkillMetadata, roots: Iterable[Root]) -> Root | None:
 
 
 def several(names: Iterable[str]) -> Iterable[str]:
-    """Return *names*, of which a single one may be given without a list around it.
+    """Return *names* as an iterable of names; a single string is one name.
 
     Iterating a string would give its letters, and one of them could be the pattern
     ``*``.

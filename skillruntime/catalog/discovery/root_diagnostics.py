@@ -1,5 +1,5 @@
-"""All diagnostics of a root, including one for the SKILL.md files below it that are not
-offered.
+"""Collect all diagnostics of a root, including one for the SKILL.md files below it that
+are not offered.
 
 These files are looked for only when the diagnostics are read: a start does not list the
 directories of skills.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from skillruntime.catalog.directory_walk import walk
 from skillruntime.catalog.discovery.root_snapshot import Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -31,21 +32,21 @@ SKIPPED = frozenset(
 """Directories that are never searched."""
 
 PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
-"""The directories that the format gives to a skill; in a root that is a skill itself,
-all others may contain skills.
+"""The directories that the format defines in a skill. In a root that is itself a skill,
+all other directories may contain skills.
 """
 
 MAX_LISTED = 50_000
-"""How many directories are listed at most: a second's work. Ten thousand skills have
-about 40,000.
+"""The maximum number of directories that are listed, which takes a second. Ten thousand
+skills have about 40,000.
 """
 
 
 def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
-    """Return all diagnostics of a root, sorted by file. Its directories are listed once
-    more for them.
+    """List the directories of a root again, and return all its diagnostics, sorted by
+    file.
     """
-    # Not needed for a start.
+    # Imported here, because a start does not need it.
     from skillruntime.catalog.discovery.summary import notes_on_name
 
     findings = [*snapshot.problems, *not_offered(snapshot)]
@@ -70,9 +71,9 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
     known.update(problem.path for problem in snapshot.problems)
     left_out: list[str] = []
     may_be_more = ""
-    # Links are not followed: following them could count a file twice.
-    walk = os.walk(snapshot.root.path)
-    for number, (directory, directories, files) in enumerate(walk):
+    # Links are not followed: a file could be counted twice.
+    walked = walk(snapshot.root.path)
+    for number, (directory, directories, files) in enumerate(walked):
         if number == MAX_LISTED:
             may_be_more = (
                 f"; there may be more, because only {MAX_LISTED:,} directories were "
@@ -89,13 +90,15 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
         usual_file = os.path.join(directory, "SKILL.md")
         if len(skill_files) > 1 or usual_file not in known:
             left_out += skill_files - known
+    # A link is reported by discovery, or leads to a skill that is offered.
+    left_out = [path for path in left_out if not os.path.islink(path)]
     if not left_out:
         return
     number_of_files = len(left_out)
     files_are = "files are" if number_of_files > 1 else "file is"
     message = (
         f"{number_of_files:,} SKILL.md {files_are} not offered: inside another skill, "
-        "beside another SKILL.md, a hard link of one, or nested too deep; the first is "
+        "beside another SKILL.md, or nested too deep; the first is "
         f"{min(left_out)}{may_be_more}"
     )
     yield Diagnostic(

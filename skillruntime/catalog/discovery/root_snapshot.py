@@ -1,5 +1,5 @@
-"""The contents of one root when it was last read: an entry for every SKILL.md, with a
-stamp to detect changes.
+"""Hold the contents of one root when it was last read: an entry for every SKILL.md,
+with a stamp to detect changes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,27 @@ from typing import NamedTuple
 from skillruntime.diagnostic import Diagnostic
 
 __all__ = [
+    "COARSE_TICK",
     "HIDDEN_FROM_MODEL",
     "HIDDEN_FROM_USER",
     "STAMP",
+    "STATES_NO_NEEDS",
+    "TICK",
     "DirectoryStamp",
     "Entry",
     "Root",
     "Snapshot",
     "absolute",
+    "may_still_change",
     "packed_stamp",
     "stamp_at",
 ]
 
 HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
+# The frontmatter has neither `compatibility` nor `requires`; without the flag it may
+# have.
+STATES_NO_NEEDS = 4
 
 STAMP = struct.Struct("=3qQ")
 """The stamp of a file: its size, modification time, status change time (both in
@@ -36,22 +43,37 @@ A program can set the modification time, but not the status change time; on Wind
 latter does not change.
 """
 
+# In nanoseconds.
+TICK = 20_000_000
+COARSE_TICK = 2_000_000_000
+_FUTURE = 3_600_000_000_000
+
 DirectoryStamp = tuple[str, int, int, int]
-"""A directory that was searched for skills: its path, its two change times in
-nanoseconds, and its inode.
+"""A directory searched for skills: its path, its two change times in nanoseconds, and
+its inode.
 """
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """Return *path* as a `Root` has it: absolute, with the home directory in place of
-    ``~``.
+    """Return *path* in the form of `Root.path`: absolute, with the home directory in
+    place of ``~``.
     """
     return os.path.abspath(os.path.expanduser(os.fsdecode(path)))
 
 
+def may_still_change(time_ns: int, now: int) -> bool:
+    """Return whether a change after *now* could have the same *time_ns*.
+
+    The clock of a file system ticks every few milliseconds, or seconds (FAT), so two
+    edits can have the same time.
+    """
+    tick = COARSE_TICK if time_ns % 1_000_000_000 == 0 else TICK
+    return now - tick <= time_ns <= now + _FUTURE
+
+
 def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
-    """Return the `STAMP` of a file; one that matches no file if a number does not fit
-    into it.
+    """Return the `STAMP` of a file; a stamp that matches no file if a number is too
+    large for it.
 
     A program can set any modification time, after 2262 for example; an inode of ReFS
     has 128 bits.
@@ -63,7 +85,9 @@ def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
 
 
 def stamp_at(position: int) -> slice:
-    """Return where the `STAMP` of the entry at *position* is among the others."""
+    """Return the slice of the stamps that contains the `STAMP` of the entry at
+    *position*.
+    """
     return slice(STAMP.size * position, STAMP.size * (position + 1))
 
 
@@ -72,9 +96,9 @@ class Root:
     """A directory of skills: its path, whether its skills' scripts may run without
     approval, and its scope.
 
-    *scope* is the prefix for a skill that is hidden by another root's skill of the same
-    name: ``user:pdf``. The skills of an installed package have its distribution's
-    *version*, and *record* is the path of its RECORD.
+    *scope* is the prefix for a skill whose name a skill of another root already has:
+    ``user:pdf``. The skills of an installed package have its distribution's *version*,
+    and *record* is the path of its RECORD.
     """
 
     path: str
@@ -84,13 +108,13 @@ class Root:
     record: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.trusted, bool):  # "no" would be a yes
+        if not isinstance(self.trusted, bool):  # the string "no" would count as true
             raise TypeError(f"trusted is True or False, not {self.trusted!r:.80}")
 
 
 class Entry(NamedTuple):
-    """One SKILL.md. ``name`` is empty if it has no valid skill; ``path`` is ``None`` if
-    it is ``root/name/SKILL.md``.
+    """One SKILL.md. ``name`` is empty if the file is not a valid skill; ``path`` is
+    ``None`` if it would be ``root/name/SKILL.md``.
 
     A tuple, and usually without a path, because ten thousand of these are in memory at
     once.
@@ -108,15 +132,26 @@ class Entry(NamedTuple):
         """The path of the SKILL.md."""
         return self.path or f"{self.root.path}/{self.name}/SKILL.md"
 
+    @property
+    def directory(self) -> str:
+        """The path of the skill's directory."""
+        if self.path is None:
+            return f"{self.root.path}/{self.name}"
+        return self.path.rpartition("/")[0]
+
 
 class Snapshot(NamedTuple):
     """All entries of one root, their stamps, and the diagnostics.
 
     ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to
-    diagnostics that do not follow from the entry itself; ``problems`` are those of
-    directories, determined again at every reading. ``searched`` are the directories in
-    which a new skill could appear; it is ``None`` if their stamps are not enough to
-    detect one.
+    diagnostics that do not follow from the entry itself; ``problems`` are the
+    diagnostics of directories, determined again at every reading. ``searched`` has the
+    directories in which a new skill could appear; it is ``None`` if their stamps cannot
+    show a new skill.
+
+    ``section`` identifies the section of the index that has the same entries at the
+    same positions, by its checksum and its size; ``edited`` has the positions of the
+    entries that were read again since the previous snapshot.
     """
 
     root: Root
@@ -125,6 +160,8 @@ class Snapshot(NamedTuple):
     notes: dict[int, tuple[Diagnostic, ...]]
     problems: tuple[Diagnostic, ...] = ()
     searched: tuple[DirectoryStamp, ...] | None = None
+    section: tuple[int, int] | None = None
+    edited: tuple[int, ...] = ()
 
     def stamp(self, position: int) -> bytes:
         """Return the stamp of one entry."""
@@ -153,20 +190,21 @@ class Snapshot(NamedTuple):
             stamps=b"".join(stamps),
             notes=notes,
             problems=(*self.problems, *problems),
+            section=None,
         )
 
     def is_stored_as(self, other: Snapshot) -> bool:
-        """Return whether an index that contains *other* is up to date for this
+        """Return whether an index that contains *other* needs no update for this
         snapshot.
         """
-        # Identity, not equality: a reading without a change returns the list that it
-        # was given.
+        # Compare identities: a reading without a change returns the list that it
+        # received.
         return self.entries is other.entries and self.searched == other.searched
 
-    # `refresh` returns the same catalog in this case, so that prompts stay cached.
+    # If so, `refresh` returns the same catalog, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
-        """Return whether both have the same entries and diagnostics; only the stamps
-        may differ.
+        """Return whether both snapshots have the same entries and diagnostics; the
+        stamps may differ.
         """
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False

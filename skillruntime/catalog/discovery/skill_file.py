@@ -1,4 +1,4 @@
-"""Reads the metadata of one SKILL.md, and as little of the file as possible.
+"""Read the metadata of one SKILL.md, and as little of the file as possible.
 
 Imported only when a file must be read: neither an import nor a start from the index
 needs it.
@@ -10,9 +10,11 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from skillruntime.catalog.discovery.root_snapshot import STATES_NO_NEEDS
 from skillruntime.catalog.discovery.summary import Summary, judge, summarize
 from skillruntime.catalog.frontmatter.simple_frontmatter import scan
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from skillruntime.catalog.frontmatter.frontmatter import Cut
@@ -21,13 +23,16 @@ __all__ = ["read_summary", "summary_of"]
 
 # One page: 99 % of real frontmatters are shorter.
 _HEAD = 4096
-# Text that no frontmatter can follow: a line that is neither its beginning nor what
-# `frontmatter` skips above it (empty lines, headings, comments, a code fence), no
-# byte-order mark, and no line end of another system. A twenty-fifth of real files is
-# such text; reading on for a line of dashes takes longer than everything else.
-_NO_FRONTMATTER = re.compile(
+# The beginning of a file without frontmatter: its first line does not begin
+# frontmatter, is not text that `frontmatter` skips (empty lines, headings, comments, a
+# code fence), and has neither a byte-order mark nor another system's line end. One in
+# 25 real files begins like this; searching them for a line of dashes would take longer
+# than everything else.
+_NO_FRONTMATTER = lazy_pattern(
     rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n"
 )
+# The two keys; a backslash in the frontmatter can be part of an escaped key.
+_MAY_STATE_NEEDS = lazy_pattern(rb"compatibility|requires|\\", re.IGNORECASE)
 
 
 def read_summary(
@@ -38,7 +43,7 @@ def read_summary(
     """
     try:
         data = os.read(descriptor, _HEAD)
-        # The simple case, 95 % of real files: one read, no decoding of the body.
+        # The simple case, 95 % of real files: read once and do not decode the body.
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
@@ -81,7 +86,7 @@ def summary_of(
     """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is
     not a valid skill.
     """
-    # Imported here, and with it YAML: one edited skill rarely needs them.
+    # Imported here, because it imports YAML, which one edited skill rarely needs.
     from skillruntime.catalog.frontmatter.frontmatter import cut
 
     parts = cut(data, path, is_whole=is_whole)
@@ -95,9 +100,12 @@ def summary_of(
 
 def _scanned(block: bytes) -> Summary | None:
     try:
-        return scan(block.decode())
+        summary = scan(block.decode())
     except UnicodeDecodeError:
         return None
+    if summary is None or _MAY_STATE_NEEDS.search(block):
+        return summary
+    return summary._replace(flags=summary.flags | STATES_NO_NEEDS)
 
 
 def _parsed(

@@ -1,9 +1,9 @@
-"""Skills that are not in a directory: those of a host's own source, and those that are
+"""Load skills that are not in a directory: skills of a host's own source, and skills
 written in code.
 
 Law: their files are copied to a private directory of this process, and read only from
-there. So every limit, digest, lockfile and sandbox applies to them, and trust is given
-to them, as to a directory of skills.
+there. Limits, digests, lockfiles, sandboxes and trust therefore apply to them as to any
+directory of skills.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from skillruntime.diagnostic import Diagnostic, Severity
 __all__ = ["MAX_SKILL_BYTES", "SkillCopies", "SkillSource", "write_skill"]
 
 MAX_SKILL_BYTES = 64 * 1024 * 1024
-"""How many bytes the files of one skill may have together."""
+"""The maximum total size of one skill's files in bytes."""
 
 
 class SkillSource(Protocol):
-    """Where skills are read from: a database, an object store, a server. `discover`
-    takes one like a directory.
+    """A source of skills, such as a database, an object store or a server. `discover`
+    accepts it like a directory.
     """
 
     def skills(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the files of each skill by its name: the path of each, and its
-        edition, which changes with the file.
+        """Return the files of each skill by its name, as a mapping from paths to
+        editions.
 
-        An edition is a digest, a time or a version. Every skill has the file
-        ``SKILL.md``.
+        An edition is a digest, a time or a version, and changes with the file. Every
+        skill has the file ``SKILL.md``.
         """
         ...
 
     def read(self, skill: str, path: str) -> bytes:
-        """Return the bytes of one file; whatever it raises leaves this skill out, and
-        no other.
+        """Return the bytes of one file. If it raises any exception, only this skill is
+        left out.
         """
         ...
 
@@ -55,7 +55,7 @@ class SkillCopies:
     """
 
     def __init__(self, source: SkillSource) -> None:
-        self.directory = _private_directory()
+        self.directory: str = _private_directory()
         self._source = source
         self._kept: dict[str, dict[str, tuple[str, int]]] = {}
 
@@ -96,8 +96,8 @@ class SkillCopies:
                 now[path] = before[path]
         total = sum(size for _, size in now.values())
         fresh: dict[str, bytes] = {}
-        # All are read before the first is written: a source that fails leaves the skill
-        # as it was.
+        # Read all files before writing the first: if the source fails, the skill stays
+        # unchanged.
         for path in files.keys() - now.keys():
             data = self._source.read(name, path)
             fresh[path] = data
@@ -124,14 +124,14 @@ def write_skill(
     """Write a skill to a private directory, and return the path of its SKILL.md.
 
     Raises:
-        ValueError: *name* is not usable, or the path of a file leads out of the skill.
+        ValueError: *name* is not usable, or the path of a file is outside the skill.
     """
     if not is_usable(name):
         raise ValueError(
             f"{name!r:.80} is not a usable name: use lowercase letters, digits and "
             "hyphens"
         )
-    # A string of JSON is one of YAML (YAML 1.2.2, section 1.3).
+    # A JSON string is also a YAML string (YAML 1.2.2, section 1.3).
     skill_file = (
         "---\n"
         f"name: {json.dumps(name)}\n"
@@ -152,7 +152,7 @@ def write_skill(
 
 
 def _private_directory() -> str:
-    """Return a new directory that only this user may enter; it is removed when this
+    """Return a new directory that only this user can access; it is removed when this
     process ends.
     """
     directory = os.path.realpath(tempfile.mkdtemp(prefix="skillruntime-"))
@@ -161,5 +161,5 @@ def _private_directory() -> str:
 
 
 def _remove(directory: str, maker: int) -> None:
-    if os.getpid() == maker:  # a forked process ends earlier than its parent
+    if os.getpid() == maker:  # a forked process may end before its parent
         shutil.rmtree(directory, ignore_errors=True)

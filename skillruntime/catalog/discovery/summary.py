@@ -1,14 +1,13 @@
-"""The metadata that a catalog needs of a skill: name, description, version, permitted
+"""Summarize a skill's metadata for a catalog: name, description, version, permitted
 users. Pure.
 
-`summarize` takes them from the fields that YAML gave, or its repair;
+`summarize` takes the metadata from fields that were parsed by YAML or repaired;
 `skillruntime.catalog.frontmatter.simple_frontmatter` reads simple frontmatter without
 YAML.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from skillruntime.catalog.visibility import (
     visible_text,
 )
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["BOOLEANS", "FLAGS", "Summary", "judge", "notes_on_name", "summarize"]
 
@@ -35,7 +35,7 @@ MAX_USABLE_NAME = 256
 
 
 class Summary(NamedTuple):
-    """The metadata of one skill. An empty ``name`` or ``description`` is missing."""
+    """The metadata of one skill. A missing ``name`` or ``description`` is empty."""
 
     name: str
     description: str
@@ -47,10 +47,10 @@ FLAGS = {
     "disable-model-invocation": (True, HIDDEN_FROM_MODEL),
     "user-invocable": (False, HIDDEN_FROM_USER),
 }
-# YAML 1.2.2, section 10.2.1: no value. In quotes they mean the same, because none of
-# these words describes or names a skill.
+# YAML 1.2.2, section 10.2.1: these words mean a missing value. They do so even in
+# quotes, because none of them describes or names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
-# A description of this length or more is none of these words, so its hash need not be
+# A description of at least this length is none of these words, so its hash is not
 # computed.
 _SHORT = 5
 # The words of YAML 1.1.
@@ -104,12 +104,14 @@ def _stripped(value: Any) -> str:
 
 
 def _flags(fields: Mapping[str, Any], path: str, findings: list[Diagnostic]) -> int:
-    """Return the flags of the two fields that hide a skill."""
+    """Return the flags for the two fields that hide a skill from the model or the
+    user.
+    """
     flags = 0
     for key, (hides, flag) in FLAGS.items():
         value = fields.get(key)
-        # A boolean is still text here, because discovery converts nothing: YAML 1.1 has
-        # eleven spellings of each.
+        # A boolean is still text here, because discovery does not convert values: YAML
+        # 1.1 has eleven spellings of each.
         stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
         if stated is hides:
             flags |= flag
@@ -122,12 +124,12 @@ def _flags(fields: Mapping[str, Any], path: str, findings: list[Diagnostic]) -> 
 def _field(
     fields: Mapping[str, Any], key: str, path: str, findings: list[Diagnostic]
 ) -> Any:
-    """Return a field by its name, or by its name in another case if there is exactly
-    one.
+    """Return the field *key*; if it is missing, the only field with this name in
+    another case.
     """
     if key in fields:
         return fields[key]
-    # `Name:` and `Description:` are in real files.
+    # `Name:` and `Description:` occur in real files.
     others = [other for other in fields if other.lower() == key]
     if len(others) != 1:
         return None
@@ -143,7 +145,7 @@ def judge(
 
     *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide
     for clients recommends: a name that is too long, malformed or different from the
-    directory is a warning; a missing description is an error.
+    directory's gets a warning; a missing description is an error.
     """
     description = _clean_description(summary.description, path, findings)
     if description is None:
@@ -152,7 +154,7 @@ def judge(
     if version in _NULLS:
         version = None
     name = summary.name.strip()
-    # Generators write the null of their own language into quotes: `name: "null"`.
+    # Some generators write their language's null in quotes: `name: "null"`.
     if name in _NULLS:
         name = ""
     if not name.isascii():
@@ -210,7 +212,7 @@ def notes_on_name(
     """Return warnings about a *name* and a *description* that `judge` accepted.
 
     *noted* are the diagnostics that discovery kept; they show whether the name is the
-    directory's. Discovery itself makes and stores none of these warnings, because they
+    directory's. Discovery itself does not make or store these warnings, because they
     follow from the metadata, and half of the real skills have one.
     """
     findings: list[Diagnostic] = []
@@ -250,7 +252,7 @@ def is_usable(name: str) -> bool:
     return name.isprintable() and is_visible(name)
 
 
-_ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_ASCII_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def _is_well_formed(name: str) -> bool:

@@ -1,9 +1,9 @@
-"""Reads frontmatter that is not valid YAML, field by field: valid fields as YAML, the
+"""Read frontmatter that is not valid YAML, field by field: valid fields as YAML, the
 others as plain text. Pure.
 
 The usual error is a colon in an unquoted sentence (``description: Use when: ...``).
-Such a field is read with its quotes, backslashes and continuation lines; an error in
-one field does not affect the others.
+Such a field keeps its quotes, backslashes and continuation lines; an error in one field
+does not affect the others.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["Repaired", "repair_block", "split_fields"]
 
-_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
-# Three of four broken fields, without a parser: bold text is not an alias, `@` and the
-# backtick are reserved (YAML 1.2.2, section 5.3), and a colon ends a plain text that
-# may not contain one.
-_NOT_YAML = re.compile(
+_FIELD = lazy_pattern(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
+# This detects three of four invalid fields without a parser: bold text is not an alias,
+# `@` and the backtick are reserved (YAML 1.2.2, section 5.3), and a plain text cannot
+# contain a colon followed by a space.
+_NOT_YAML = lazy_pattern(
     r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )"
 )
-# A field that YAML certainly reads as plain text: it begins with a letter, and has no
-# sign that means something to YAML.
-_PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
+# A field that YAML certainly reads as this text: it begins with a letter and has no
+# character that is special in YAML, or it is in quotes and contains no quote, backslash
+# or control character.
+_PLAIN_FIELD = lazy_pattern(
+    r"[A-Za-z_][\w.-]*+: ++(?:([A-Za-z][\w ,.()/-]*+)"
+    r"|\"([^\"\\\x00-\x1f\x7f-\uffff]*+)\"|'([^'\x00-\x1f\x7f-\uffff]*+)')",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The fields, and the names of those that were read as plain text or had to be
-    dropped.
-    """
+    """The fields, and the names of the fields that were read as plain text or dropped."""
 
     fields: dict[str, Any]
     as_text: tuple[str, ...]
@@ -53,7 +57,8 @@ def repair_block(block: str) -> Repaired:
         if len(lines) == 1:
             plain = _PLAIN_FIELD.fullmatch(lines[0])
             if plain:
-                fields[key] = plain[1].strip()
+                text = plain[plain.lastindex or 1]
+                fields[key] = text.strip() if plain[1] else text
                 continue
         value = _as_yaml(lines)
         if isinstance(value, dict) and list(value) == [key]:
@@ -69,8 +74,8 @@ def repair_block(block: str) -> Repaired:
 
 
 def split_fields(block: str) -> list[tuple[str, list[str]]]:
-    """Return the top-level keys of *block*, each with its lines: the line of the key
-    and those that continue it.
+    """Return the top-level keys of *block*, each with its own line and the continuation
+    lines.
     """
     fields: list[tuple[str, list[str]]] = []
     for line in block.split("\n"):
@@ -83,7 +88,7 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
 
 
 def _as_yaml(lines: list[str]) -> Any:
-    """Return the value of one field as YAML; ``None`` if it is not valid."""
+    """Return the value of one field, parsed as YAML; ``None`` if it is not valid."""
     if _NOT_YAML.match(lines[0]):
         return None
     try:
@@ -96,8 +101,8 @@ def _as_text(lines: list[str]) -> str | None:
     """Return the value of one field as plain text; ``None`` if it is a list or a
     mapping.
 
-    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line
-    is a break (section 7.3.3).
+    Lines are joined as YAML folds a plain scalar: a line break becomes a space, an
+    empty line becomes a line break (YAML 1.2.2, section 7.3.3).
     """
     start = _FIELD.match(lines[0])
     first = ""
@@ -138,7 +143,7 @@ def _unquoted(text: str) -> str:
         # inner quotes.
         content = text[1:-1]
     elif quote not in text[1:]:
-        # `"never closed`: without its partner the quote has no meaning.
+        # `"never closed`: an unmatched quote has no meaning.
         content = text[1:]
     else:
         return text

@@ -1,4 +1,5 @@
-"""SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
+"""Parse the bytes of a SKILL.md into the frontmatter's fields, the body, and
+diagnostics. Pure.
 
 Frontmatter that is not valid YAML is read field by field, by `field_repair`.
 
@@ -20,6 +21,7 @@ from skillruntime.catalog.frontmatter.yaml_reader import (
     read_yaml,
 )
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = [
     "MAX_FRONTMATTER",
@@ -31,36 +33,37 @@ __all__ = [
 ]
 
 MAX_FRONTMATTER = 64 * 1024
-"""Bytes within which the closing ``---`` must come; the longest of 34,434 real
+"""The closing ``---`` must be within this many bytes; the longest of 34,434 real
 frontmatters is far shorter.
 """
 
-# YAML 1.2.2, section 5.1 (c-printable), without DEL, which libyaml rejects too.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+# Characters that YAML forbids (YAML 1.2.2, section 5.1), and DEL, which libyaml rejects
+# too.
+_CONTROL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 # Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or
 # a code fence. Bounded, so that a thematic break (---) further down in an ordinary
 # document is not mistaken for frontmatter.
-_PREAMBLE = re.compile(
+_PREAMBLE = lazy_pattern(
     r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}"
     r"(?=---[ \t]*\n)",
     re.DOTALL,
 )
-_OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+_OPENING = lazy_pattern(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too. `---# Title`: a missing line
-# break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
-# `--- Title` ends the document in YAML as well (section 9.2): the text after it would
-# be a second one.
-_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
+# break in about a hundred of 34,434 real files; skills-ref splits at these dashes too.
+# In YAML, `--- Title` also ends the document (section 9.2): the text after it would be
+# a second document.
+_CLOSING = lazy_pattern(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
     """The fields of one SKILL.md, and its body.
 
-    ``fields`` is ``None`` if there is no readable frontmatter; then ``diagnostics``
-    have the reason. ``document`` is the parsed YAML with its positions, ``None`` if it
-    had to be repaired. ``text`` is the YAML source; it begins on ``first_line`` of the
-    file, and the body on ``body_line``.
+    ``fields`` is ``None`` if there is no readable frontmatter; ``diagnostics`` then
+    state the reason. ``document`` is the parsed YAML with its positions; ``None`` if
+    the frontmatter had to be repaired. ``text`` is the YAML source; it begins on
+    ``first_line`` of the file, and the body on ``body_line``.
     """
 
     fields: dict[str, Any] | None
@@ -77,8 +80,7 @@ class Cut:
     """A file split at its two lines of dashes; ``block`` is ``None`` if they are
     missing.
 
-    ``tail`` is everything after the closing dashes, from the end of their line; it
-    begins on ``tail_line``.
+    ``tail`` is the text after the closing dashes; it begins on ``tail_line``.
     """
 
     block: str | None
@@ -100,7 +102,7 @@ class Cut:
 
 
 class _Findings:
-    """The diagnostics of the file at *path*, in the order in which they are found."""
+    """The diagnostics of the file at *path*, in the order of their discovery."""
 
     def __init__(self, path: str, earlier: Iterable[Diagnostic] = ()) -> None:
         self.path = path
@@ -136,8 +138,8 @@ def read_frontmatter(
 ) -> Frontmatter:
     """Return the fields and the body of *data*, the bytes of the SKILL.md at *path*.
 
-    *is_whole* is ``False`` if *data* is only the beginning of the file; then the body
-    is incomplete too.
+    *is_whole* is ``False`` if *data* is only the beginning of the file; the body is
+    then also incomplete.
 
     >>> data = b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF"
     >>> read_frontmatter(data).fields
@@ -158,7 +160,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     document: YamlDocument | None
     fields: dict[str, Any] | None
     try:
-        # YAML first: only if it fails are the fields read one by one.
+        # Try YAML first; read the fields one by one only if it fails.
         document = read_yaml(block)
     except YamlFault as fault:
         document = None
@@ -193,8 +195,8 @@ def _fields_of(
             kind = "a text"
         message = f"the frontmatter is {kind}, not a mapping"
         findings.error("frontmatter-not-mapping", message)
-    # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the
-    # last one.
+    # YAML forbids duplicate keys (YAML 1.2.2, section 3.2.1.3); PyYAML and most parsers
+    # use the last one.
     for key, line, column in document.duplicates:
         message = f"the key {key!r} appears twice; the last value is used"
         findings.diagnostics.append(
@@ -213,8 +215,8 @@ def _fields_of(
 def _repaired_fields(
     block: str, fault: YamlFault, above: int, findings: _Findings
 ) -> dict[str, Any] | None:
-    """Return the fields that can be read of a *block* that is not YAML; ``None`` if
-    there are none.
+    """Return the readable fields of a *block* that is not valid YAML; ``None`` if there
+    are none.
     """
     line = fault.line + above if fault.line else None
     message = f"the frontmatter is not valid YAML: {fault}"
@@ -258,7 +260,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     usual = _usual_cut(text, findings)
     if usual is not None:
         return usual
-    # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
+    # YAML 1.2.2, section 5.4: a lone CR, as in old Mac files, is a line break too.
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     first_line = 1
@@ -322,15 +324,15 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 
 def _usual_cut(text: str, findings: _Findings) -> Cut | None:
-    """Return *text* split at its dashes in the usual case, without the checks that the
-    others need; ``None`` in any other case.
+    """Return *text* split at its dashes in the usual case, without the checks for the
+    other cases; ``None`` in any other case.
     """
     if not text.startswith("---\n") or "\r" in text:
         return None
     end = text.find("\n---\n", 3, MAX_FRONTMATTER)
     if end < 0:
         return None
-    # Another line that may end the frontmatter.
+    # An earlier line may also end the frontmatter.
     if any(line in text[3:end] for line in ("\n--- ", "\n---\t", "\n---#", "\n...")):
         return None
     return Cut(
@@ -343,9 +345,7 @@ def _usual_cut(text: str, findings: _Findings) -> Cut | None:
 
 
 def _decode(data: bytes, is_whole: bool, findings: _Findings) -> str:
-    """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order
-    mark.
-    """
+    """Decode *data* as UTF-8, or as UTF-16 if it starts with a UTF-16 byte-order mark."""
     # PowerShell and Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
@@ -359,7 +359,7 @@ def _decode(data: bytes, is_whole: bool, findings: _Findings) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        # The read ended inside a character, which has at most four bytes in UTF-8.
+        # *data* ends inside a character, which has at most four bytes in UTF-8.
         if not is_whole and error.start >= len(data) - 3:
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
@@ -393,11 +393,11 @@ def cut_by_comments(
     """Yield a warning for each value that ends because `` #`` begins a comment, which
     authors rarely intend.
 
-    *above* is how many lines of the file precede *block*.
+    *above* is the number of lines before *block* in the file.
     """
     lines = block.split("\n")
     for key in ("name", "description"):
-        # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
+        # Check only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
         if (key,) not in document.plain:
             continue
         line, column = document.values[key,]
@@ -421,7 +421,7 @@ def _report_missing(text: str, findings: _Findings) -> None:
     """Report why *text* has no frontmatter."""
     first = text.lstrip().split("\n", 1)[0].strip()
     is_indented = first == "---" and text.startswith((" ", "\t"))
-    # YAML requires exactly three dashes at the left margin (section 9.1.2).
+    # YAML requires exactly three dashes at the left margin (YAML 1.2.2, section 9.1.2).
     if is_indented or re.fullmatch(r"-{4,}", first):
         written = text.split("\n", 1)[0].rstrip()
         message = f"the first line must be exactly ---, got {written!r}"

@@ -1,5 +1,5 @@
-"""The fields of one skill's frontmatter: the only place that knows their keys and their
-forms.
+"""Read the fields of one skill's frontmatter. Only this module knows their keys and
+their forms.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __all__ = ["SkillFrontmatter"]
 
 
 class SkillFrontmatter(Mapping[str, Any]):
-    """All fields as they were written, scalars as strings, and the standard ones in
-    their proper types.
+    """All fields as written, with scalars as strings; the properties convert the
+    standard fields to their types.
 
     >>> fields = {"allowed-tools": "Bash(git add:*, git commit:*), Read"}
     >>> SkillFrontmatter(fields).allowed_tools
@@ -59,14 +59,14 @@ class SkillFrontmatter(Mapping[str, Any]):
         """The tools that the skill asks to have pre-approved: ``("Bash(git:*)",
         "Read")``.
         """
-        # The format has `allowed-tools`, one string; real skills also write an
+        # The format defines `allowed-tools` as one string; real skills also write an
         # underscore, commas or a list.
         return _split_tools(self.get("allowed-tools", self.get("allowed_tools")))
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The free map of the frontmatter; a value that is not a string is given as
-        JSON.
+        """The ``metadata`` mapping, whose keys are free; a value that is not a string
+        is converted to JSON.
         """
         return {
             key: value if isinstance(value, str) else _json(value)
@@ -75,11 +75,11 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Keywords in lower case, from ``tags``, ``metadata.tags`` or ``keywords``: a
-        list, or words between commas.
+        """The keywords in lower case, from a list or comma-separated words in ``tags``,
+        ``metadata.tags`` or ``keywords``.
         """
         value = self.get("tags") or self._inner.get("tags") or self.get("keywords")
-        # `tags: [a, b]` arrives as text if the frontmatter had to be repaired.
+        # `tags: [a, b]` is text if the frontmatter had to be repaired.
         if isinstance(value, str):
             words: list[Any] = value.strip("[]").split(",")
         elif isinstance(value, list):
@@ -91,15 +91,15 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def execution(self) -> dict[str, str]:
-        """How the author wants it run: those of ``context``, ``agent``, ``model`` and
-        ``effort`` that are stated. This is advice.
+        """The stated fields among ``context``, ``agent``, ``model`` and ``effort``: the
+        author's advice on how to run the skill.
         """
         stated = {key: _text(self.get(key)) for key in _EXECUTION}
         return {key: text for key, text in stated.items() if text}
 
     @property
     def versions(self) -> dict[str, str | None]:
-        """The versions that the frontmatter states, by key; the first one counts."""
+        """The versions in the frontmatter, by key; the first one takes precedence."""
         return {
             "metadata.version": _text(self._inner.get("version")),
             "version": _text(self.get("version")),

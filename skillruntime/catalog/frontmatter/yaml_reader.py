@@ -1,33 +1,50 @@
-"""Reads YAML as mappings, lists and strings: bounded, without types, and with the
-position of every key.
+"""Read YAML. Only this module uses the YAML library.
 
-A scalar keeps its text: ``1.10`` stays ``"1.10"``, and an invalid date does not raise.
-Tags are ignored, so no object is ever constructed. The parser yields one event at a
-time and is stopped at the first exceeded limit: a document nested 3,000 levels deep, or
-an alias bomb, costs no more than a normal one.
+`read_yaml` returns mappings, lists and strings, with the positions of keys. A scalar
+keeps its text: ``1.10`` stays ``"1.10"``, and an invalid date does not raise. Tags are
+ignored, so no object is ever constructed. `load_yaml` returns the types of JSON.
+
+Law: any text results in a value or a `YamlFault`. The parser yields one event at a time
+and is stopped at the first exceeded limit: a document nested 3,000 levels deep, or an
+alias bomb, costs no more than a normal document.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "Mark", "YamlDocument", "YamlFault", "read_yaml"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "Mark",
+    "YamlDocument",
+    "YamlFault",
+    "load_yaml",
+    "read_yaml",
+]
 
 MAX_DEPTH = 32
-"""Levels of nesting; real frontmatters have at most eight."""
+"""The maximum nesting depth; real frontmatters have at most eight levels."""
 
 MAX_NODES = 20_000
-"""Scalars and collections in one document, after expanding aliases."""
+"""The maximum number of scalars and collections in one document, with aliases
+expanded.
+"""
+
+_LONGEST_INTEGER = 4_300  # characters; Python converts at most this many digits
 
 Mark = tuple[int, int]
-"""Line and column, both from 1."""
+"""Line and column, both starting at 1."""
 
 
-# The reader of frontmatter turns it into a Diagnostic, so it is not called an error.
+# Not called an error, because the reader of frontmatter turns it into a Diagnostic.
 class YamlFault(ValueError):  # noqa: N818
-    """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count
-    from 1.
+    """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` start at
+    1.
     """
 
     def __init__(
@@ -59,7 +76,7 @@ class YamlDocument:
 def read_yaml(
     text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES
 ) -> YamlDocument:
-    """Return the only document of *text*; the value of an empty one is ``None``.
+    """Return the only document of *text*; the value of an empty document is ``None``.
 
     >>> read_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
@@ -68,27 +85,86 @@ def read_yaml(
         YamlFault: it is not valid YAML, nests deeper than *max_depth*, or has more than
             *max_nodes* nodes or a second document.
     """
-    # Importing it takes as long as starting Python, and simple frontmatter does not
+    composer = _Composer(max_depth, max_nodes)
+    with _faults():
+        loader = _loader()(text)
+        try:
+            composer.take_all(loader.get_event)
+        finally:
+            loader.dispose()
+    return composer.document
+
+
+def load_yaml(text: str, *, max_depth: int = 200) -> Any:
+    """Return the only document of *text* with the types of JSON: a date, or a number as
+    a key, becomes a string.
+
+    >>> load_yaml("version: 1.10\\nreleased: 2024-01-31")
+    {'version': 1.1, 'released': '2024-01-31'}
+
+    Raises:
+        YamlFault: `read_yaml` refuses the text, a value does not fit its tag, or JSON
+            cannot represent a value (NaN, a list as a key).
+    """
+    import json  # importing json takes as long as reading a hundred skills
+
+    import yaml
+
+    # Check the limits first, because PyYAML has none.
+    read_yaml(text, max_depth=max_depth)
+    with _faults():
+        value = yaml.load(text, Loader=_loader())
+    with _faults():
+        try:
+            return json.loads(json.dumps(value, default=str, allow_nan=False))
+        except TypeError:  # only a key can have another type now: a date, a list
+            raise YamlFault("a key is not a text; write it in quotes") from None
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Turn every exception of the YAML library into a `YamlFault`.
+
+    PyYAML's constructors raise unrelated exceptions: KeyError for ``!!bool x``,
+    AttributeError for ``!!timestamp x``, IndexError for ``!!int ""``.
+    """
+    try:
+        yield
+    except (YamlFault, MemoryError):
+        raise
+    except Exception as error:
+        raise _fault_of(error) from None
+
+
+@cache
+def _loader() -> Any:
+    """Return PyYAML's safe loader class, in C if available, with a limit on
+    integers.
+    """
+    # Importing YAML takes as long as starting Python, and simple frontmatter does not
     # need it.
     import yaml
 
-    composer = _Composer(max_depth, max_nodes)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        for event in yaml.parse(text, Loader=loader):
-            composer.take(event)
-    except yaml.MarkedYAMLError as error:
-        raise _fault_of(error) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        if isinstance(error, YamlFault):
-            raise
-        raise YamlFault(_one_line(error)) from None
-    return composer.document
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]  # chosen at run time
+        def construct_yaml_int(self, node: Any) -> Any:
+            # In YAML 1.1, 1:00:00 is a number of seconds; PyYAML takes minutes for one
+            # with 300,000 parts. Python also refuses decimals with more digits.
+            if len(node.value) > _LONGEST_INTEGER:
+                raise YamlFault(
+                    f"an integer has more than {_LONGEST_INTEGER} characters",
+                    *_mark(node),
+                )
+            return super().construct_yaml_int(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
+    return Loader
 
 
 @dataclass(slots=True)
 class _Open:
-    """A collection that is not complete yet."""
+    """A collection that is not yet complete."""
 
     container: dict[str, Any] | list[Any]
     anchor: str | None
@@ -109,34 +185,51 @@ class _Composer:
         self._nodes = 0
         self._has_started = False
 
-    def take(self, event: Any) -> None:
-        """Process one event."""
-        match type(event).__name__:
-            case "ScalarEvent":
-                self._note_oddities(event)
-                self._count(1, event)
-                if event.anchor:
-                    self._anchors[event.anchor] = (event.value, 1)
-                self._place(event.value, event, is_plain=not event.style)
-            case "MappingStartEvent":
-                self._start({}, event)
-            case "SequenceStartEvent":
-                self._start([], event)
-            case "MappingEndEvent" | "SequenceEndEvent":
-                self._finish()
-            case "AliasEvent":
-                self._alias(event)
-            case "DocumentStartEvent":
-                # The text below would be ignored without notice: the rest of the
-                # fields, perhaps.
-                if self._has_started:
-                    raise _fault("a second document begins here", event)
-                self._has_started = True
+    def take_all(self, next_event: Callable[[], Any]) -> None:
+        """Process the events of a document, up to ``None``."""
+        # Compare the class by name, because its library is imported late.
+        take = {
+            "ScalarEvent": self._scalar,
+            "MappingStartEvent": self._start_mapping,
+            "SequenceStartEvent": self._start_list,
+            "MappingEndEvent": self._finish,
+            "SequenceEndEvent": self._finish,
+            "AliasEvent": self._alias,
+            "DocumentStartEvent": self._start_document,
+        }
+        while True:
+            event = next_event()
+            if event is None:
+                return
+            process = take.get(type(event).__name__)
+            if process is not None:
+                process(event)
+
+    def _scalar(self, event: Any) -> None:
+        if event.anchor or event.tag:
+            self._note_oddities(event)
+        self._count(1, event)
+        if event.anchor:
+            self._anchors[event.anchor] = (event.value, 1)
+        self._place(event.value, event, is_plain=not event.style)
+
+    def _start_mapping(self, event: Any) -> None:
+        self._start({}, event)
+
+    def _start_list(self, event: Any) -> None:
+        self._start([], event)
+
+    def _start_document(self, event: Any) -> None:
+        # Otherwise the text below, perhaps the remaining fields, would be silently
+        # ignored.
+        if self._has_started:
+            raise _fault("a second document begins here", event)
+        self._has_started = True
 
     def _start(self, container: dict[str, Any] | list[Any], event: Any) -> None:
         self._note_oddities(event)
         self._count(1, event)
-        # libyaml and PyYAML recurse elsewhere: stopping at the event keeps deep
+        # libyaml and PyYAML recurse in later steps: stopping at the event keeps deep
         # documents cheap.
         if len(self._open) >= self.max_depth:
             raise _fault(f"nested deeper than {self.max_depth} levels", event)
@@ -144,7 +237,7 @@ class _Composer:
         self._place(container, event)
         self._open.append(_Open(container, event.anchor, path, self._nodes))
 
-    def _finish(self) -> None:
+    def _finish(self, event: Any) -> None:
         closed = self._open.pop()
         if closed.anchor:
             nodes = self._nodes - closed.first_node + 1
@@ -159,8 +252,8 @@ class _Composer:
                 event,
             )
         value, nodes = self._anchors[event.anchor]
-        # Expanded size, so that nine levels of nine aliases cannot become 400 million
-        # nodes.
+        # Count the expanded size, so that nine levels of nine aliases cannot become 400
+        # million nodes.
         self._count(nodes, event)
         self._place(value, event)
 
@@ -177,7 +270,6 @@ class _Composer:
             self.document = YamlDocument(value, oddities=self.document.oddities)
             return
         parent = self._open[-1]
-        mark = _mark(event)
         if isinstance(parent.container, list):
             parent.container.append(value)
         elif parent.key is None:
@@ -185,14 +277,14 @@ class _Composer:
                 raise _fault("a mapping or list cannot be a key", event)
             parent.key = value
             if value in parent.container:
-                self.document.duplicates.append((value, *mark))
+                self.document.duplicates.append((value, *_mark(event)))
             if len(parent.path) < 2:
-                self.document.keys[(*parent.path, value)] = mark
+                self.document.keys[(*parent.path, value)] = _mark(event)
         else:
-            path = (*parent.path, parent.key)
             # Positions are only needed for fields and for entries of metadata.
-            if len(path) <= 2:
-                self.document.values[path] = mark
+            if len(parent.path) < 2:
+                path = (*parent.path, parent.key)
+                self.document.values[path] = _mark(event)
                 if is_plain:
                     self.document.plain.add(path)
                 else:
@@ -219,9 +311,19 @@ def _mark(event: Any) -> Mark:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _fault_of(error: Any) -> YamlFault:
-    # The context mark is the start of the surrounding structure: better than no
-    # position.
+def _fault_of(error: Exception) -> YamlFault:
+    """Return the fault for an exception of the YAML library, with the position if the
+    exception has one.
+    """
+    import yaml
+
+    if not isinstance(error, yaml.MarkedYAMLError):
+        if isinstance(error, yaml.YAMLError | ValueError | RecursionError):
+            return YamlFault(_one_line(error))
+        # The text of a KeyError or IndexError does not help a reader.
+        return YamlFault("a value does not fit its tag or its type")
+    # The context mark is the start of the surrounding structure, which is better than
+    # no position.
     mark = error.problem_mark or error.context_mark
     message = error.problem or error.context or "not YAML"
     if not mark:

@@ -1,11 +1,9 @@
-"""Ranks skills for a query: BM25 over the instructions, the description and the name,
-of every word of the query.
+"""Search the names, descriptions and instructions of skills with an index in parts.
 
-Requests are often whole paragraphs: every word counts, but stop words do not, and a
-word that is repeated counts by the logarithm. The index is made at the first search and
-kept on disk where the catalog has an index file; later searches, of other processes
-too, read again only the skills that changed. Where many have to be read, a thread does
-it, and until it has finished, names and descriptions are searched without an index.
+The index is built at the first search, and kept on disk if the catalog has index files;
+later searches, also in other processes, read only changed skills again. If many skills
+must be read, a thread reads them in pieces. A finished piece is written to disk and
+searched at once; of the other skills only names and descriptions are searched.
 """
 
 from __future__ import annotations
@@ -13,68 +11,68 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import re
-from array import array
+import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from heapq import nlargest
-from itertools import compress
-from math import log
 from operator import attrgetter
-from threading import Event, Thread
+from threading import Event, Thread, get_ident
 from typing import NamedTuple
 
 from skillruntime.catalog.discovery.root_snapshot import Snapshot
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.search.segment import (
-    WEIGHT_OF_ONE,
-    Postings,
-    Segment,
-    Texts,
-    build_segment,
-    digest_of,
-    load_segment,
+from skillruntime.catalog.search.descriptions import Descriptions
+from skillruntime.catalog.search.index_files import (
+    load_segments,
+    remove_segments,
     save_segment,
     search_file,
 )
-from skillruntime.catalog.search.words import (
-    STOP_WORDS,
-    folded,
-    parts_of,
-    stem,
-    words_of,
+from skillruntime.catalog.search.ranking import (
+    COMPARED_AGAIN,
+    Matches,
+    Scored,
+    query_words,
+    rank,
+    without_hidden,
 )
+from skillruntime.catalog.search.segment import (
+    MOST_READ,
+    Read,
+    Segment,
+    Stems,
+    Texts,
+    build_segment,
+    digest_of,
+    merge_segments,
+)
+from skillruntime.catalog.search.words import words_of
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.unforeseen import refusing_unforeseen
+from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Hit", "Hits", "SearchIndex", "open_search_index"]
 
-BODY_CHARACTERS = 2_500
-"""How much of the instructions is searched: as much as the baseline of
-`benchmarks/search.py` reads.
-"""
-
-BODY_BYTES = 3_000
-"""A thousand Chinese characters say as much as 2,500 Latin ones, and have two and a
-half times as many pairs.
-"""
+BODY_BYTES = 12_000
+"""The maximum number of bytes of the instructions that are searched."""
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
-_BYTES_READ = 8 * 1024
+_BYTES_READ = 16 * 1024
 _DESCRIPTOR_BYTES = 1024 * 1024
 _MAX_QUERY = 20_000
-_CANDIDATES = 50
 _MAX_NAME = 200
-_ONE_IN = 20
-"""If more than one in twenty skills changed, the index is built again, and written for
-the next process.
-"""
 
 _AT_ONCE = 300
-"""A search reads up to this many missing skills itself, in a tenth of a second; more
-are read in a thread.
-"""
+"""A search reads up to this many missing skills itself; more are read in a thread."""
+
+_PIECE = 1_000
+"""The number of skills that the thread reads before it writes them to disk."""
+
+_MOST_PARTS = 6
+"""If an index has more parts, the thread merges the smallest ones."""
 
 _log = logging.getLogger("skillruntime.catalog")
 
@@ -93,37 +91,44 @@ class Hit:
 class Hits(list[Hit]):
     """The skills that match a query, the best first.
 
-    ``bodies_searched`` is False if only names and descriptions were searched, because a
-    thread still reads the instructions: the same search finds more later.
+    ``bodies_searched`` is False if a thread is still reading the instructions of some
+    skills. Only their names and descriptions were searched, and the same search may
+    find more later.
     """
 
     bodies_searched = True
 
 
-_Scored = tuple[float, SkillMetadata]
-_Matches = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
-"""The postings of some words in one part of an index, and the skill of each number."""
-
-
 class _Part(NamedTuple):
-    """An index, and the skill of each of its numbers; ``None`` for a skill that a
-    search must not find.
+    """A part of an index, and the skill for each of its numbers; ``None`` for a skill
+    that a search must not find.
     """
 
     segment: Segment
     skills: Sequence[SkillMetadata | None]
     has_hidden: bool = False
 
-    def find(self, words: Iterable[str]) -> _Matches:
-        postings = self.segment.find(words)
-        if self.has_hidden:
+    def find(self, read: Read, words: Iterable[str], most: int) -> Matches:
+        if not self.has_hidden:
+            postings = self.segment.find(read, words, most)
+        else:
+            postings = self.segment.find(read, words, len(self.skills))
             for word, hits in postings.items():
-                postings[word] = _without_hidden(hits, self.skills)
-        return postings, self.skills
+                postings[word] = without_hidden(hits, self.skills)
+        return Matches(postings, self.skills, self.segment, read)
+
+
+class _State(NamedTuple):
+    """The parts of an index, and the positions of the skills that are in none of
+    them.
+    """
+
+    parts: Sequence[_Part]
+    missing: frozenset[int]
 
 
 class SearchIndex:
-    """An index over some skills; it can be used from any thread, and after a fork."""
+    """An index of skills, which can be used from any thread and after a fork."""
 
     def __init__(
         self,
@@ -134,105 +139,111 @@ class SearchIndex:
         stamps: Mapping[str, bytes] | None = None,
         save: bool = True,
     ) -> None:
-        """Prepare to index *skills*; with *bodies* the beginning of each SKILL.md is
-        read, unless *file* has it.
+        """Prepare to index *skills*. With *bodies*, the beginning of each SKILL.md that
+        is not in an index file will be read.
 
-        *file* is the name of the index in the cache directory; it is written if *save*
-        is true and more than a few skills are missing in it. *stamps* maps paths to
-        bytes that identify the edition of each file.
+        *file* is the prefix of the index files' names in the cache directory; skills
+        that are missing in these files are added if *save* is true. *stamps* maps paths
+        to bytes that identify the edition of each file.
         """
         self._skills = sorted(skills, key=attrgetter("name"))
-        known = stamps or {}
-        paths = [skill.path for skill in self._skills]
-        self._keys = [_key(path, known.get(path, b"")) for path in paths]
-        # The keys of skills that this view of a catalog leaves out.
-        left_out = known.keys() - set(paths)
-        self._others = {_key(path, known[path]) for path in left_out}
+        self._stamps = stamps or {}
         self._bodies = bodies
         self._file = file if bodies else None
         self._save = save
-        self._parts: list[_Part] | None = None
-        self._is_stale = False
-        # By process id, because a fork does not have the indexing thread.
+        self._state: _State | None = None
+        self._keys: list[bytes] = []
+        self._keys_of_others: set[bytes] = set()
+        self._descriptions: Descriptions | None = None
+        # Keyed by process id, because a forked process does not have the indexing
+        # thread.
         self._indexing: dict[int, Event] = {}
 
     def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
-        """Return at most *limit* skills that contain a word of *query*, the best first;
-        ties by name.
+        """Return at most *limit* skills that contain a word of *query*, the best first,
+        equal scores by name.
 
-        Without *wait*, only names and descriptions are searched while many files have
-        to be read for the index.
+        Without *wait*, only the names and descriptions of some skills are searched
+        while many files are still to be read for the index.
         """
         hits = Hits()
         if limit <= 0:
             return hits
         query = query[:_MAX_QUERY]
-        words = _words(query)
-        matches = self._search_index(words, wait=wait)
-        hits.bodies_searched = matches is not None
-        if matches is None:
-            matches = [self._search_descriptions(words)]
-        best = self._best(words, matches, max(limit, _CANDIDATES))
-        # Four digits, not four decimals: a word that most skills contain adds very
-        # little.
+        if wait and self._current_state().missing:
+            self._index_in_thread().wait()
+        with _searching():
+            best, hits.bodies_searched = self._ranked(query, max(limit, COMPARED_AGAIN))
+        # Four significant digits, not four decimals: a word that most skills contain
+        # adds very little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
-        if not hits.bodies_searched or self._is_stale:
-            # Started only after the search, so that it does not delay this answer.
+        if not hits.bodies_searched or self._has_many_parts():
+            # Start the thread only after the search, so that it does not delay this
+            # answer.
             indexed = self._index_in_thread()
             if wait:
                 indexed.wait()
         return hits
 
-    def _search_index(
-        self, words: Iterable[str], *, wait: bool
-    ) -> list[_Matches] | None:
-        """Return the postings of *words* in each part of the index; ``None`` if the
-        instructions are not indexed yet.
-        """
-        # At most three attempts: the first one, one when the instructions are indexed,
-        # and one if the file was replaced meanwhile.
+    def _ranked(self, query: str, wanted: int) -> tuple[list[Scored], bool]:
+        """Return the *wanted* best skills, and whether all instructions were searched."""
+        words = query_words(query)
+        total = len(self._skills)
+        # Try again if another process merges files that are read here.
         for _ in range(3):
-            if self._parts is None and os.getpid() not in self._indexing:
-                loaded, missing = self._load_index()
-                if len(missing) <= _AT_ONCE or not self._bodies:
-                    self._parts = self._build_parts(loaded, missing)
-            if self._parts is None:
-                if not wait:
-                    return None
-                self._index_in_thread().wait()
-                continue
+            state = self._current_state()
             try:
-                return [part.find(words) for part in self._parts]
-            except OSError:  # another process replaced the file
-                self._parts = None
-                self._indexing = {}
-        return None
+                with ExitStack() as files:
+                    matches: list[Matches] = []
+                    for part in state.parts:
+                        read = files.enter_context(part.segment.opened())
+                        share = max(MOST_READ, wanted) * len(part.skills) // total
+                        matches.append(part.find(read, words, wanted + share))
+                    if state.missing:
+                        matches.append(self._described(words, state.missing, wanted))
+                    best = rank(query, matches, total, wanted)
+                    return best, not state.missing
+            except OSError:
+                self._state = None
+        every = frozenset(range(len(self._skills)))
+        matches = [self._described(words, every, wanted)]
+        return rank(query, matches, total, wanted), False
 
-    def _search_descriptions(self, words: Iterable[str]) -> _Matches:
-        """Return the postings of *words* in names and descriptions, without an
-        index.
+    def _current_state(self) -> _State:
+        """Return the state of the index. If it is not known yet, read the index files,
+        and the skills that are missing in them unless there are many.
         """
-        # A stem is the beginning of its words except for a last letter: "queri" is the
-        # stem of "query".
-        beginnings = [word[:-1] if word[-1] in "is" else word for word in words]
-        candidates: list[SkillMetadata] = []
-        for skill in self._skills:
-            text = f"{skill.name} {skill.description}"
-            if not text.isascii():
-                text = folded(text)
-            text = text.lower()
-            if any(beginning in text for beginning in beginnings):
-                candidates.append(skill)
-        texts = (
-            Texts(bytes(8), skill.name, skill.description, "") for skill in candidates
-        )
-        segment = Segment(build_segment(texts))
-        return segment.find(words), candidates
+        state = self._state
+        if state is None:
+            state = self._loaded_state()
+            if len(state.missing) <= _AT_ONCE or not self._bodies:
+                state = self._with_part(state, sorted(state.missing))
+            self._state = state
+        return state
+
+    def _described(
+        self, words: Iterable[str], missing: Collection[int], wanted: int
+    ) -> Matches:
+        """Return the postings of *words* in the names and descriptions of the *wanted*
+        best matches among the skills at the positions *missing*.
+        """
+        if self._descriptions is None:
+            self._descriptions = Descriptions(self._skills)
+        segment, counts, skills = self._descriptions.find(words, missing, wanted)
+        with segment.opened() as read:
+            postings = segment.find(read, counts, wanted)
+        for word, found in postings.items():
+            postings[word] = found._replace(skills=counts[word])
+        return Matches(postings, skills, segment, read)
+
+    def _has_many_parts(self) -> bool:
+        state = self._state
+        return self._save and state is not None and len(state.parts) > _MOST_PARTS
 
     def _index_in_thread(self) -> Event:
-        """Index the instructions in a thread that does not delay the exit, unless a
-        thread already does; return the event that is set when it has finished.
+        """Index the instructions in a daemon thread, unless one is already running;
+        return the event that is set when it has finished.
         """
         own = Event()
         done = self._indexing.setdefault(os.getpid(), own)
@@ -245,26 +256,25 @@ class SearchIndex:
             )
             try:
                 thread.start()
-            except RuntimeError:  # no more threads
+            except RuntimeError:  # cannot start a thread
                 self._index(done)
         return done
 
     def _index(self, done: Event) -> None:
         try:
-            loaded, missing = self._load_index()
-            if self._is_stale:
-                parts = self._build_parts([], range(len(self._skills)))
-            else:
-                parts = self._build_parts(loaded, missing)
-            self._is_stale = False
-            if len(parts) == 1 and parts[0].segment.is_in_file:
-                # The next search opens the file. If this thread kept its part, the
-                # part would lie among the memory that the thread used, so that 40 MB
-                # of it could not be freed (30,000 skills).
-                self._indexing.pop(os.getpid(), None)
-            else:
-                self._parts = parts
-        except Exception:  # searches continue with names and descriptions
+            stems = Stems()
+            state = self._current_state()
+            while state.missing:
+                state = self._with_part(state, _piece(state.missing), stems)
+                self._state = state = self._merged(state)
+                if self._file and self._save and state.missing:
+                    # Another process may meanwhile have written some of the missing
+                    # skills.
+                    self._state = state = self._loaded_state()
+            self._state = self._merged(state)
+            self._descriptions = None
+            self._indexing.pop(os.getpid(), None)
+        except Exception:  # names and descriptions can still be searched
             _log.exception(
                 "the instructions of %d skills could not be indexed for search",
                 len(self._skills),
@@ -272,94 +282,100 @@ class SearchIndex:
         finally:
             done.set()
 
-    def _load_index(self) -> tuple[list[_Part], Sequence[int]]:
-        """Return the index in the file, and the positions of the skills that are not in
-        it; note in ``_is_stale`` whether so many differ that it must be built again.
-        """
-        kept = load_segment(self._file) if self._file else None
-        if kept is None:
-            return [], range(len(self._skills))
-        missing = {key: position for position, key in enumerate(self._keys)}
-        # None for a skill of the file that was changed or deleted, or is not in this
-        # view of the catalog.
-        positions = [missing.pop(key, None) for key in kept.keys]
-        shown = [
-            None if position is None else self._skills[position]
-            for position in positions
-        ]
-        still_there = len(self._keys) - len(missing)
-        in_other_views = len(self._others.intersection(kept.keys))
-        gone = len(positions) - still_there - in_other_views
-        changed = max(len(missing), gone)
-        self._is_stale = self._save and changed * _ONE_IN > len(positions)
-        return [_Part(kept, shown, None in positions)], [*missing.values()]
+    def _loaded_state(self) -> _State:
+        """Return the state that the index files contain."""
+        segments = load_segments(self._file) if self._file else []
+        if not segments:
+            return _State([], frozenset(range(len(self._skills))))
+        positions = {self._key(at): at for at in range(len(self._skills))}
+        parts: list[_Part] = []
+        for segment in segments:
+            # None for a skill that was changed or deleted, or is not in this view of
+            # the catalog.
+            found = [positions.pop(key, None) for key in segment.keys]
+            shown = [None if at is None else self._skills[at] for at in found]
+            parts.append(_Part(segment, shown, None in found))
+        return _State(parts, frozenset(positions.values()))
 
-    def _build_parts(self, loaded: list[_Part], missing: Sequence[int]) -> list[_Part]:
-        """Return the *loaded* parts and a new one with the skills at the positions
-        *missing*. The new part is written to the file if it is the only one.
-        """
-        if loaded and not missing:
-            return loaded
-        data = build_segment(map(self._texts, missing))
-        may_save = self._save and not loaded
-        if self._file and may_save:
+    def _key(self, position: int) -> bytes:
+        """Return a key that identifies one edition of a skill's file."""
+        if not self._keys:
+            # Computed only when needed, because the first search should be fast.
+            self._keys = [
+                _key(skill.path, self._stamps.get(skill.path, b""))
+                for skill in self._skills
+            ]
+            # The keys of the skills that are not in this view of the catalog.
+            left_out = self._stamps.keys() - {skill.path for skill in self._skills}
+            self._keys_of_others = {_key(path, self._stamps[path]) for path in left_out}
+        return self._keys[position]
+
+    def _with_part(
+        self, state: _State, positions: Sequence[int], stems: Stems | None = None
+    ) -> _State:
+        """Return *state* with another part that contains the skills at *positions*."""
+        if not positions:
+            return state
+        data = build_segment(map(self._texts, positions), stems)
+        if self._file and self._save:
             segment = save_segment(self._file, data)
         else:
             segment = Segment(data)
-        skills = [self._skills[position] for position in missing]
-        return [*loaded, _Part(segment, skills)]
+        part = _Part(segment, [self._skills[position] for position in positions])
+        return _State([*state.parts, part], state.missing.difference(positions))
+
+    def _merged(self, state: _State) -> _State:
+        """Return *state* with the smallest parts merged, if there are many parts."""
+        if len(state.parts) <= _MOST_PARTS or not self._save:
+            return state
+        parts = sorted(state.parts, key=lambda part: len(part.skills))
+        size = 0
+        chosen: list[_Part] = []
+        # Merge a part only if it is at most twice as large as the smaller ones
+        # together, so that each skill is rarely written again.
+        while parts and (len(chosen) < 2 or len(parts[0].skills) <= 2 * size):
+            size += len(parts[0].skills)
+            chosen.append(parts.pop(0))
+        unseen = {*self._keys_of_others}
+        is_kept: list[list[bool]] = []
+        skills: list[SkillMetadata | None] = []
+        for part in chosen:
+            kept: list[bool] = []
+            for key, skill in zip(part.segment.keys, part.skills, strict=True):
+                kept.append(skill is not None or key in unseen)
+                unseen.discard(key)
+                if kept[-1]:
+                    skills.append(skill)
+            is_kept.append(kept)
+        segments = [part.segment for part in chosen]
+        data = merge_segments(segments, is_kept, _let_searches_pass)
+        if self._file:
+            segment = save_segment(self._file, data)
+            remove_segments(segments)
+        else:
+            segment = Segment(data)
+        merged = _Part(segment, skills, None in skills)
+        return _State([*parts, merged], state.missing)
 
     def _texts(self, position: int) -> Texts:
+        _let_searches_pass()
         skill = self._skills[position]
         body = ""
         tags = ""
         if self._bodies:
-            head, body = _beginning(skill.path)
-            tags = f"{_tags(head)} {_descriptor_tags(skill.path)}"
+            with suppress(InvalidSkillError), refusing_unforeseen(skill.path):
+                head, body = _beginning(skill.path)
+                tags = f"{_tags(head)} {_descriptor_tags(skill.path)}"
         return Texts(
-            self._keys[position], skill.name, f"{skill.description} {tags}", body
+            self._key(position), skill.name, f"{skill.description} {tags}", body
         )
 
-    def _best(
-        self, words: Mapping[str, int], matches: Sequence[_Matches], wanted: int
-    ) -> list[_Scored]:
-        """Return the best *wanted* of the skills in *matches*, the best first."""
-        scores = [[0.0] * len(skills) for _, skills in matches]
-        for word, times in words.items():
-            count = 0
-            hits: list[tuple[Postings, list[float]]] = []
-            for (postings, _), part_scores in zip(matches, scores, strict=True):
-                if word in postings:
-                    count += len(postings[word][0])
-                    hits.append((postings[word], part_scores))
-            # A word's rarity is counted over all parts together, so that the scores of
-            # one query can be compared.
-            rarity = (
-                log(1 + times)
-                * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5))
-                / WEIGHT_OF_ONE
-            )
-            for (numbers, weights), part_scores in hits:
-                for number, weight in zip(numbers, weights, strict=True):
-                    part_scores[number] += rarity * weight
-        best: list[_Scored] = []
-        for (_, skills), part_scores in zip(matches, scores, strict=True):
-            highest = nlargest(
-                wanted, range(len(part_scores)), key=part_scores.__getitem__
-            )
-            for number in highest:
-                skill = skills[number]
-                if skill is not None and part_scores[number] > 0:
-                    best.append((part_scores[number], skill))
-        best.sort(key=lambda scored: (-scored[0], scored[1].name))
-        return best[:wanted]
-
-    def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
-        """Return *best*, starting with the skill that *query* names."""
+    def _named_first(self, query: str, best: list[Scored]) -> list[Scored]:
+        """Return *best* with the skill that *query* names moved to the front."""
         if len(query) > _MAX_NAME or not best:
             return best
-        # A name has so little weight beside thousands of bodies that its skill may not
-        # be among the best.
+        # Names have little weight compared with instructions, so the named skill may
+        # not be among the best.
         for name in dict.fromkeys((query, "-".join(words_of(query)))):
             skill = self._skill_named(name)
             best_score, first = best[0]
@@ -379,8 +395,8 @@ class SearchIndex:
 def open_search_index(
     skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool
 ) -> SearchIndex:
-    """Return the index of *skills*, which are some of those in *snapshots*. If
-    *is_kept*, its file is used as far as it is up to date.
+    """Return the index of *skills*, which are in *snapshots*. If *is_kept*, the entries
+    in its files that are up to date are used.
     """
     if not is_kept:
         return SearchIndex(skills)
@@ -401,28 +417,40 @@ def _key(path: str, stamp: bytes) -> bytes:
     return digest_of(f"{path}\n{stamp.hex()}")
 
 
-def _without_hidden(
-    postings: Postings, skills: Sequence[SkillMetadata | None]
-) -> Postings:
-    numbers, weights = postings
-    is_shown = [skills[number] is not None for number in numbers]
-    return array("I", compress(numbers, is_shown)), bytes(compress(weights, is_shown))
+_searches: set[int] = set()
+"""The ids of the threads that are searching."""
 
 
-def _words(query: str) -> dict[str, int]:
-    """Return the stems of the words in *query* that are searched, and how often each
-    occurs.
+@contextmanager
+def _searching() -> Iterator[None]:
+    _searches.add(get_ident())
+    try:
+        yield
+    finally:
+        _searches.discard(get_ident())
+
+
+def _let_searches_pass() -> None:
+    """Wait briefly while other threads search: otherwise the threads would delay each
+    other whenever they read a file.
     """
-    every = [*words_of(query), *parts_of(query)]
-    informative = [word for word in every if word not in STOP_WORDS]
-    # Stop words count only if the query has nothing else.
-    return Counter(map(stem, informative or every))
+    for _ in range(20):
+        if not _searches - {get_ident()}:
+            return
+        time.sleep(0.001)
+
+
+def _piece(missing: Collection[int]) -> list[int]:
+    """Return the positions of a random piece to index next, so that processes that
+    start at the same time rarely do the same work.
+    """
+    positions = sorted(missing)
+    start = random.randrange(0, len(positions), _PIECE)
+    return positions[start : start + _PIECE]
 
 
 def _tags(head: str) -> str:
-    """Return the value of ``tags`` or ``keywords`` as text; its words can be found
-    without YAML.
-    """
+    """Return the values of ``tags`` and ``keywords`` as text, found without YAML."""
     if "tags:" not in head and "keywords:" not in head:
         return ""
     return " ".join(_TAG_FIELD.findall(head))
@@ -434,7 +462,7 @@ def _descriptor_tags(path: str) -> str:
     try:
         data = read_regular(f"{directory}/descriptor.json", _DESCRIPTOR_BYTES)
         document = json.loads(data)
-    except (OSError, ValueError, RecursionError):  # most skills have none
+    except (OSError, ValueError, RecursionError):  # most skills have no descriptor
         return ""
     if not isinstance(document, dict):
         return ""
@@ -445,13 +473,12 @@ def _descriptor_tags(path: str) -> str:
 
 
 def _beginning(path: str) -> tuple[str, str]:
-    """Return the frontmatter and the beginning of the instructions; empty if the file
-    cannot be read.
+    """Return the frontmatter and the beginning of the instructions; empty strings if
+    the file cannot be read.
     """
     try:
         data = read_regular(path, _BYTES_READ, cut=True)
-    except (OSError, ValueError):  # discovery or activation reports it
+    except (OSError, ValueError):  # discovery or activation reports the error
         return "", ""
     head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n---")
-    text = body[:BODY_BYTES].decode(errors="ignore")
-    return head.decode(errors="ignore"), text[:BODY_CHARACTERS]
+    return head.decode(errors="ignore"), body[:BODY_BYTES].decode(errors="ignore")

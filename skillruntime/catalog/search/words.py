@@ -1,5 +1,5 @@
-"""Text -> the words that search compares: lower case, Han runs as pairs of letters, and
-their stems. Pure.
+"""Split text into the words that search compares, in lower case, with Han text as pairs
+of characters; and stem words. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import string
 import unicodedata
 from operator import add
 
-__all__ = ["STOP_WORDS", "folded", "parts_of", "stem", "words_of"]
+__all__ = ["STOP_WORDS", "folded", "is_noise", "parts_of", "stem", "words_of"]
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
@@ -19,36 +19,33 @@ _OTHER_LETTER = re.compile(r"[^\W\x00-\x7f]")
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-# Words that say nothing about the topic. Half of a request of several sentences
-# consists of them; and because authors of skills rarely write "I would like", they
-# would count as rare words, more than those that matter. "go" is not one of them: it is
-# a language too, and costs nothing, being in a third of all skills.
+# Words that are unrelated to the topic. They are half of a request of several
+# sentences. Because authors of skills rarely write "I would like", they would count as
+# rare words, more than the relevant words. "go" is not in the list, because it is also
+# a language.
 _STOP = """
 a about above after again against all almost already also although always am among an
 and another any anybody anyone anything are around as asked at away back be because
-become been before began begin being below between both bring but by came can cannot
-come could did different do does doing done down during each either else end enough even
-ever every everybody everything few find five for found four from further gave get give
-given goes going gone good great had hand happen happens has have having he hello help
-her here hers herself him himself his how however i idea if in instead into is it its
-itself just keep kind know later least less let like little long look looks lot made
-make makes making many may maybe me mean might more most much must my myself near need
-never new no nobody none nor not nothing now of off often old on once one only or other
-others otherwise ought our ours ourselves out over own perhaps please put quite rather
-really right said same say says second see seem seen several shall she should show since
-six so some somebody someone something sometimes somewhere soon still such sure take
-taken tell ten than thank thanks that the their them themselves then there these they
-thing things think this those though three through time to today together tomorrow too
-took toward tried try twenty two under until up upon us use using usually very want
-wanted wants was way ways we well went were what whatever when whenever where whether
-which while who whole whose why will with within without word words would write yes
-yesterday yet you your yours yourself
+become been before being below between both but by came can cannot come could did
+different do does doing done down during each either else end enough even ever every
+everybody everything for from further gave get give given goes going gone good great had
+happens has have having he hello her here hers herself him himself his how however i if
+in instead into is it its itself just know later least less let like lot many may maybe
+me mean might more most much must my myself near need never no nobody none nor not
+nothing now of off often on once one only or other others otherwise ought our ours
+ourselves out over own perhaps please put quite rather really right said same say says
+shall she should since so some somebody someone something sometimes somewhere soon still
+such sure take taken than thank thanks that the their them themselves then there these
+they thing things think this those though three through to too took toward tried try two
+under until up upon us usually very want wanted wants was way ways we well went were
+what whatever when whenever where whether which while who whole whose why will with
+within without would yes yet you your yours yourself
 """
 STOP_WORDS = frozenset(_STOP.split())
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of *text*, as they are written but in lower case; see `stem`.
+    """Return the words of *text* in lower case, not stemmed; see `stem`.
 
     >>> words_of("Merging PDFs, 提取表格")
     ['merging', 'pdfs', '提取', '取表', '表格']
@@ -57,15 +54,15 @@ def words_of(text: str) -> list[str]:
         text = folded(text)
         if _OTHER_LETTER.search("".join(_NOT_ASCII.findall(text))):
             return _WORD.findall(_WIDE.sub(_pairs, text).lower())
-    # Dashes, quotes, emoji are not parts of words. As bytes, six times as fast as the
-    # pattern.
+    # Dashes, quotes and emoji are not parts of words. Bytes are six times as fast as
+    # the pattern.
     return text.encode("ascii", "replace").translate(_SEPARATED).decode().split()
 
 
 def folded(text: str) -> str:
-    """Return *text* in the form of Unicode that words are compared in."""
-    # macOS decomposes the letters of file names. Not NFKC: it makes one word of
-    # "Playwright™".
+    """Return *text* in the Unicode form in which words are compared."""
+    # macOS decomposes the letters of file names. Not NFKC, which would turn
+    # "Playwright™" into "PlaywrightTM".
     text = unicodedata.normalize("NFC", text)
     # East Asian keyboards write wide Latin letters.
     if _WIDE_FORM.search(text):
@@ -87,6 +84,15 @@ def parts_of(text: str) -> list[str]:
     return parts
 
 
+def is_noise(word: str) -> bool:
+    """Return whether *word* is a stop word, an ASCII letter, or one or two digits."""
+    if len(word) < 3 and word.isdigit():
+        return True
+    if len(word) < 2 and word.isascii():
+        return True
+    return word in STOP_WORDS
+
+
 _WIDE_FORMS = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _ALPHANUMERIC = string.ascii_letters + string.digits
 # Letters in lower case and digits; every other byte becomes a space.
@@ -97,8 +103,8 @@ _SEPARATED = bytes(
 
 
 def stem(word: str) -> str:
-    """Return *word* without its ending: the first steps of Porter's algorithm (1980),
-    which merge most word forms.
+    """Return *word* without its ending, by the first steps of Porter's algorithm
+    (1980), which unify most word forms.
 
     >>> [stem(word) for word in ("queries", "caches", "deployed", "stopping")]
     ['queri', 'cach', 'deploi', 'stop']
@@ -112,27 +118,29 @@ def stem(word: str) -> str:
             word = word[:-2]
         elif not word.endswith(("ss", "us", "is")):
             word = word[:-1]
-    # Step 1b of Porter: the ending goes only if a vowel is left, so that "string" and
+    # Step 1b of Porter: remove the ending only if a vowel remains, so that "string" and
     # "bed" stay.
     if word.endswith(("ing", "ed")):
         left = word[:-3] if word.endswith("g") else word[:-2]
         if _HAS_VOWEL.search(left):
             word = left
-            # The last letter was doubled before the ending: "stopp", but not "fall".
+            # Remove the second of two equal letters before the ending: "stopp", but not
+            # "fall".
             is_doubled = len(left) > 2 and left[-1] == left[-2]
             if is_doubled and left[-1] not in "lsz":
                 word = left[:-1]
     word = _without_suffix(word)
     if word.endswith("e") and len(word) > 4:
         word = word[:-1]
-    # Step 1c: query and queries have one stem.
+    # Step 1c: "query" and "queries" have the same stem.
     if word.endswith("y") and len(word) > 3:
         word = word[:-1] + "i"
     return word
 
 
 def _without_suffix(word: str) -> str:
-    # Most words have none, and this comparison is faster than the 27 in the loop.
+    # Most words have none of the endings, and this comparison is faster than the 27 in
+    # the loop.
     if not word.endswith(_ENDINGS):
         return word
     for ending, shorter in _SUFFIXES:
@@ -142,7 +150,7 @@ def _without_suffix(word: str) -> str:
 
 
 _HAS_VOWEL = re.compile("[aeiouy]")
-# Steps 2 to 4 of Porter's algorithm, the endings that are frequent in skills.
+# The endings of steps 2 to 4 of Porter's algorithm that are frequent in skills.
 _SUFFIXES = (
     ("ization", "is"),
     ("isation", "is"),
@@ -178,6 +186,6 @@ def _pairs(run: re.Match[str]) -> str:
     letters = run.group()
     if len(letters) == 1:
         return f" {letters} "
-    # Pairs find words of Chinese, Japanese and Korean without a dictionary, as search
-    # engines do (n-grams).
+    # Pairs (n-grams) find Chinese, Japanese and Korean words without a dictionary, as
+    # in search engines.
     return f" {' '.join(map(add, letters, letters[1:]))} "

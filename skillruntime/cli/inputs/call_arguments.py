@@ -1,5 +1,5 @@
-"""The arguments of a call as they are typed: one JSON object, stdin, a file, or
-key=value words.
+"""Read the typed arguments of a call: one JSON object, stdin, a file, or key=value
+words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from skillruntime.errors import SkillInputError
 
 __all__ = ["read_arguments"]
 
-# A word with none of these cannot hold an object, however a model wrote it.
+# A word without one of these cannot hold an object in any form.
 _JSON = set("{}[]\"'`")
 
 
@@ -23,7 +23,7 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
     strings.
 
     Raises:
-        SkillInputError: one word is given that is neither a JSON object nor key=value.
+        SkillInputError: a single word is neither a JSON object nor key=value.
     """
     if not arguments:
         return {}
@@ -52,8 +52,8 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
                 "key=value words."
             )
         values.setdefault(key, []).append(value)
-    # A key that is given twice is a list: tag=a tag=b. The contract refuses it where a
-    # list does not fit.
+    # A repeated key is a list: tag=a tag=b. The contract refuses the list if it does
+    # not fit.
     collected: dict[str, Any] = {}
     for key, given in values.items():
         collected[key] = given[0] if len(given) == 1 else given

@@ -1,5 +1,5 @@
-"""Where ``skillruntime diff`` reads contracts: a file, a skill, a directory of skills,
-or any of them in git.
+"""Read the contracts for ``skillruntime diff``: from a file, a skill, a directory of
+skills, or any of them in git.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from typing import Any
 
 import click
 
-from skillruntime.catalog.contracts.contract_files import read_contract_files
+from skillruntime.catalog.contracts.contract_files import (
+    decode_text,
+    read_contract_files,
+)
+from skillruntime.catalog.frontmatter.yaml_reader import load_yaml
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
@@ -24,19 +28,21 @@ __all__ = ["Source", "parse_document", "read_sources"]
 
 _OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
 _GIT_SECONDS = (
-    60  # a network file system may be slow; a prompt for a password would wait for ever
+    60  # a network file system may be slow; a prompt for a password would wait forever
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """The contracts of one side by callable name, and the version of each; *is_single*:
-    one file, or one skill.
+    one file, or one skill. *broken* are the contracts of a directory of skills that
+    cannot be read, with the reasons.
     """
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
     is_single: bool = False
+    broken: dict[str, str] = field(default_factory=dict)
 
 
 def read_sources(old: str, new: str) -> tuple[Source, Source]:
@@ -45,7 +51,8 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
 
     Raises:
         click.UsageError: one of them is neither a path nor a revision.
-        InvalidSkillError: a contract cannot be read.
+        InvalidSkillError: the contract of a file or a skill cannot be read; those of a
+            directory of skills are in `Source.broken`.
     """
     # "diff v1.0 skills/digest": the revision alone means the same path in it.
     existing = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
@@ -114,7 +121,7 @@ def _write_files(archive: bytes, directory: Path) -> None:
 
 
 def _git(directory: Path, *arguments: str) -> bytes:
-    """Return what git prints, or nothing where it fails."""
+    """Return the output of git; empty if it fails."""
     command = ["git", "-C", str(directory), *arguments]
     try:
         return subprocess.run(
@@ -145,10 +152,12 @@ def _read(path: Path) -> Source:
         skills = [child for child in children if child.is_dir() and _is_skill(child)]
     for directory in skills:
         files = read_contract_files(str(directory), directory.resolve().name)
-        # A broken contract cannot be compared, and to leave it out would look like a
+        # A broken contract cannot be compared, and leaving it out would look like a
         # removal.
         for name, error in files.broken.items():
-            raise InvalidSkillError(f"{name}: {error}", details=error.details)
+            if source.is_single:
+                raise InvalidSkillError(f"{name}: {error}", details=error.details)
+            source.broken[name] = str(error)
         for name, contract in files.contracts.items():
             source.contracts[name] = contract
             version = contract.version or files.descriptor_version
@@ -162,20 +171,17 @@ def _is_skill(directory: Path) -> bool:
 
 
 def parse_document(data: bytes, name: str) -> Any:
-    """Return the JSON value that *data*, the file *name*, holds as JSON or YAML.
+    """Parse *data*, the content of the file *name*, as JSON or YAML.
 
     Raises:
         InvalidSkillError: it holds none.
     """
     try:
-        text = data.decode("utf-8-sig")
+        text = decode_text(data)
         if name.endswith(".json"):
             return json.loads(text)
-        import yaml  # only for a contract that is written so
-
-        return json.loads(json.dumps(yaml.safe_load(text), default=str))
-    except Exception as error:
-        # yaml.YAMLError among them, which is not worth importing for a JSON file
+        return load_yaml(text)
+    except (ValueError, RecursionError) as error:  # YamlFault is a ValueError
         raise InvalidSkillError(
             f"{name} cannot be read: {' '.join(str(error).split())[:200]}"
         ) from None

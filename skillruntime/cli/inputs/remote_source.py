@@ -1,4 +1,4 @@
-"""Remote skills by what a person types: the URL of a descriptor, or the path of a
+"""Find remote skills by the typed text: the URL of a descriptor, or the path of a
 descriptor.json.
 """
 
@@ -46,10 +46,10 @@ def read_descriptor(source: str) -> SkillDescriptor:
 
     Raises:
         ToolNotAvailableError: the server cannot be reached (recoverable).
-        InvalidSkillError: there is something else than a descriptor.
-        SkillNotFoundError: the server has nothing there.
+        InvalidSkillError: *source* does not hold a descriptor.
+        SkillNotFoundError: the server has no descriptor there.
         RemoteError: the server refuses it.
-        click.UsageError: it begins as a URL does, but names no host.
+        click.UsageError: *source* begins like a URL, but does not name a host.
     """
     from skillruntime.remote import SkillDescriptor
 
@@ -77,7 +77,7 @@ def address_of(url: str) -> str:
     'https://example.com:8400/skills/translate'
     """
     parts = urlsplit(url)
-    if not parts.scheme:  # not a URL: shown as it was typed
+    if not parts.scheme:  # not a URL: shown as typed
         return parts.path.rpartition("@")[2]
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -136,10 +136,10 @@ def _fetched(url: str) -> SkillDescriptor:
 
 
 def unreachable(url: str, error: Exception) -> ToolNotAvailableError:
-    """Return the error of a command whose server did not answer: it names the address,
-    and exits with 3.
+    """Return the error for a server that did not answer; it names the address, and
+    exits with 3.
     """
-    # The transport knows the reason; only this place knows what was typed.
+    # The transport knows the reason; only this function knows the typed address.
     reason = str(error).rstrip(".")
     return ToolNotAvailableError(
         f"{address_of(url)}: {reason}",

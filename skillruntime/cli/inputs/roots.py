@@ -1,10 +1,9 @@
-"""Where the command line looks for skills: the directories given, else the usual
+"""Open the catalog for a command: from the given directories, else from the usual
 places.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import shlex
 from collections.abc import Callable
@@ -13,53 +12,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from skillruntime.cli.inputs.places import PLACES, bundled_skills, rooted, usual_places
 from skillruntime.errors import (
     InvalidSkillError,
     LockfileNotFoundError,
     SkillNotFoundError,
 )
-from skillruntime.package_directory import PACKAGE_DIRECTORY
 
 if TYPE_CHECKING:
     from skillruntime.catalog import SkillCatalog
 
 __all__ = [
-    "bundled_skills",
     "catalog_options",
+    "hides_trust",
     "no_skills",
     "open_catalog",
     "short_enough",
     "with_next_command",
 ]
 
-PLACES = (
-    "./skills",
-    "./.agents/skills",
-    "./.claude/skills",
-    "~/.agents/skills",
-    "~/.claude/skills",
-)
-"""Where agents keep skills, the project's own first."""
-
 _BUNDLED = "skillruntime.bundled"
 _LONGEST_NAME = 2_000
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def bundled_skills() -> Path | None:
-    """Return the directory of the skills that come with the package: in a wheel inside
-    it, in a checkout beside it.
-    """
-    package = Path(PACKAGE_DIRECTORY).resolve()
-    inside = package / "bundled"
-    if inside.is_dir():
-        return inside
-    # Any package has siblings in site-packages; only a checkout has the project file
-    # there.
-    beside = package.parent / "skills"
-    if beside.is_dir() and (package.parent / "pyproject.toml").is_file():
-        return beside
-    return None
 
 
 def catalog_options(command: _Command) -> _Command:
@@ -72,7 +46,8 @@ def catalog_options(command: _Command) -> _Command:
         "directories",
         multiple=True,
         metavar="DIRECTORY",
-        help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}.",
+        help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}; the "
+        "first three also in each parent directory up to the root of the repository.",
     )
     bundled = _remembered(
         "--bundled", "Add the skills that come with skillruntime.", is_flag=True
@@ -84,7 +59,7 @@ def catalog_options(command: _Command) -> _Command:
     )
     frozen = _remembered(
         "--frozen",
-        "Only skills that the lockfile pins, with the files that it pins.",
+        "Use only skills that the lockfile pins, with the files that it pins.",
         is_flag=True,
     )
     lockfile = _remembered(
@@ -98,14 +73,40 @@ def catalog_options(command: _Command) -> _Command:
         is_flag=True,
         help="Trust these directories: run their scripts without a sandbox.",
     )
-    return directory(bundled(installed(trust(frozen(lockfile(command))))))
+    first_only = _remembered(
+        "--first-only",
+        "Leave out a skill if an earlier directory has one with the same name: a "
+        "project's skill replaces the user's.",
+        is_flag=True,
+    )
+    exclude = _remembered(
+        "--exclude",
+        "Leave out the skill NAME, or all whose names match a pattern such as 'pdf-*'; "
+        "repeatable.",
+        multiple=True,
+        metavar="NAME",
+    )
+    options = (directory, bundled, installed, trust, frozen, lockfile)
+    for option in reversed((*options, first_only, exclude)):
+        command = option(command)
+    return command
+
+
+def hides_trust(command: click.Command) -> click.Command:
+    """Leave ``--trust`` out of the help of a *command* that does not run scripts; the
+    option is still accepted, because people repeat the options of another command.
+    """
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name == "trust":
+            parameter.hidden = True
+    return command
 
 
 def short_enough(context: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Return *name*, that of a skill, a path or a URL, as it was typed.
+    """Return *name*, a skill's name, a path or a URL, as typed.
 
     Raises:
-        click.BadParameter: it is longer than any of them.
+        click.BadParameter: *name* is too long for any of them.
     """
     if len(name) > _LONGEST_NAME:
         raise click.BadParameter(
@@ -123,7 +124,6 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
             ``--frozen`` cannot be used.
     """
     from skillruntime.catalog import Root, discover
-    from skillruntime.catalog.checks.lockfile import LOCK_FILE
 
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be
@@ -134,30 +134,31 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
                 f"{directory[:200]!r} is not a directory; give one that holds skills, "
                 "or one skill."
             )
-    places = [Path(place).expanduser() for place in directories or PLACES]
+    if directories:
+        places = dict.fromkeys((Path(each).expanduser() for each in directories), "")
+    else:
+        places = usual_places()
     bundled = bundled_skills()
-    roots = []
-    for place in filter(Path.is_dir, places):
-        # In a checkout ./skills is the bundled directory: whichever way it is found, it
-        # is trusted.
-        is_bundled = bundled is not None and place.resolve() == bundled.resolve()
-        if is_bundled:
-            roots.append(Root(str(bundled), True, "bundled"))
-        else:
-            roots.append(Root(str(place), trust, ""))
+    roots = rooted(places, trust=trust)
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
     if meta.get(_BUNDLED) and bundled is not None:
         if not any(root.scope == "bundled" for root in roots):
             roots.append(Root(str(bundled), True, "bundled"))
-    # A lockfile that is named is used: the skills would otherwise look verified without
+    # A named lockfile must be used: otherwise the skills would look verified without
     # being so.
     lockfile = meta.get("skillruntime.lockfile")
     if not lockfile and meta.get("skillruntime.frozen"):
+        from skillruntime.catalog.checks.lockfile import LOCK_FILE
+
         lockfile = LOCK_FILE
     try:
         return discover(
-            *roots, installed=meta.get("skillruntime.installed", False), frozen=lockfile
+            roots,
+            installed=meta.get("skillruntime.installed", False),
+            frozen=lockfile,
+            first_only=meta.get("skillruntime.first_only", False),
+            exclude=meta.get("skillruntime.exclude", ()),
         )
     except (LockfileNotFoundError, InvalidSkillError) as error:
         raise click.UsageError(
@@ -176,7 +177,8 @@ def with_next_command(
     """Return *error* with the command line to type next, instead of a suggestion for a
     model.
     """
-    if error.details:  # a version that does not exist: the error lists those that do
+    # For a missing version the error lists the others.
+    if error.details:
         return error
     skill = name.partition("/")[0]
     close = catalog.suggest(skill, 1)
@@ -196,10 +198,10 @@ def with_next_command(
 
 
 def _where_else() -> str:
-    """Return where to look for skills instead."""
+    """Return the other places to look for skills."""
     # The usual places are below the project's directory, and people also stand in
     # `skills` itself, or in one skill.
-    if any(Path(name).is_file() for name in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
+    if any(path.is_file() for path in (Path("SKILL.md"), *Path().glob("*/SKILL.md"))):
         return "This directory has skills: use --skills ."
     return (
         "Use --skills DIRECTORY, or --bundled for the skills that come with "
@@ -208,8 +210,8 @@ def _where_else() -> str:
 
 
 def _typed(*words: str) -> str:
-    """Return a command line that looks for skills in the places that the present one
-    names.
+    """Return the options of a command line that searches the same places as the current
+    one.
     """
     context = click.get_current_context()
     options: list[str] = []

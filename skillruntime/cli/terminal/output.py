@@ -1,4 +1,4 @@
-"""What every command prints with: one JSON document, or the same drawn for a person."""
+"""Print the result of a command: as one JSON document, or drawn for a person."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 import click
 
-from skillruntime.cli.terminal.text import ESCAPED_IN_JSON, without_controls
+from skillruntime.cli.terminal.text import to_json, without_controls, writable
 from skillruntime.contract import SkillResponse
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillRuntimeError
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "CLOSE_BRACKETS",
     "EXIT_FAILED",
     "EXIT_OK",
     "EXIT_TRY_AGAIN",
@@ -28,6 +31,7 @@ __all__ = [
     "echo",
     "exit_code",
     "fail",
+    "is_drawn",
     "json_option",
     "print_json",
     "print_result",
@@ -35,6 +39,7 @@ __all__ = [
     "to_github",
     "to_json",
     "with_progress",
+    "working",
     "writable",
 ]
 
@@ -51,15 +56,26 @@ _MAY_PASS = {
     ErrorCode.SEARCH_API_ERROR,
     ErrorCode.TOOL_NOT_AVAILABLE,
 }
+CLOSE_BRACKETS = "Close every bracket and quote, and put the object in single quotes"
+"""What a person does about arguments that end early; a model is also asked to shorten
+its values.
+"""
+
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
 _MOST_OF_A_RULE = 20  # findings, likewise
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _Item = TypeVar("_Item")
 _FEW = 200  # skills that are read in less than a second
+_DRAWN = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}  # rich asks for these too
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
-)
+
+def json_option(command: _Command) -> _Command:
+    """Add ``--json`` to a command, as its argument ``as_json``."""
+    option = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
+    )
+    return option(command)
 
 
 def print_result(
@@ -88,12 +104,9 @@ def print_rows(rows: Iterable[Sequence[object]]) -> None:
     stdout.
     """
     # cut, awk and sort count tabs and lines: neither may be inside a field.
-    lines = [
-        "\t".join(without_controls(" ".join(str(field).split())) for field in row)
-        for row in rows
-    ]
+    lines = ["\t".join([" ".join(str(field).split()) for field in row]) for row in rows]
     if lines:
-        click.echo(writable("\n".join(lines)))
+        click.echo(writable(without_controls("\n".join(lines))))
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -106,41 +119,21 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(text, err=err)
 
 
-def to_json(document: Any) -> str:
-    r"""Return *document* as JSON that can always be written: bytes of a path that are
-    not UTF-8 become escapes.
-
-    >>> to_json({"path": "\udcff"})
-    '{\n  "path": "\\udcff"\n}'
-    """
-    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document
-    # readable for a program.
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    is_unicode = encoding.lower().startswith("utf")
-    text = json.dumps(document, ensure_ascii=not is_unicode, indent=2, default=str)
-    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's
-    # control sequence.
-    text = ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
-    return writable(text)
-
-
-def writable(text: str) -> str:
-    """Return *text* with escapes for bytes that are not UTF-8, which file names may
-    contain.
-    """
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def fail(
     error: SkillRuntimeError, *, as_json: bool, code: int | None = None
 ) -> NoReturn:
     """Print *error* as the envelope and exit with *code*, by default that of the
     error.
     """
-    response = SkillResponse.failed(*error.to_errors())
+    errors = error.to_errors()
+    if error.code is ErrorCode.TRUNCATED_INPUT:
+        errors = tuple(
+            replace(each, suggested_action=CLOSE_BRACKETS) for each in errors
+        )
+    response = SkillResponse.failed(*errors)
     if as_json:
         click.echo(to_json(response.to_dict()))
-    elif error.code is ErrorCode.INTERNAL_ERROR:  # a code that says nothing to a person
+    elif error.code is ErrorCode.INTERNAL_ERROR:  # a code that is meaningless to people
         click.echo(f"Error: {error}", err=True)
     else:
         draw_response(response)
@@ -150,7 +143,7 @@ def fail(
 
 
 def exit_code(response: SkillResponse) -> int:
-    """Return 0 for a result, 3 where the same call may succeed later, else 1.
+    """Return 0 for a result, 3 if the same call may succeed later, else 1.
 
     >>> exit_code(SkillResponse("partial_success", data=1))
     0
@@ -183,15 +176,21 @@ def console(*, stderr: bool = False) -> Console:
     return drawn
 
 
-def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
-    """Return *items*; while many of them are worked through, a bar on stderr shows how
-    many are done.
+def is_drawn(stream: TextIO) -> bool:
+    """Return whether output on *stream* is drawn for a person, without importing
+    rich.
     """
+    return stream.isatty() or bool(_DRAWN & os.environ.keys())
+
+
+def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
+    """Return *items*; if there are many, a bar on stderr shows how many are done."""
     listed = list(items)
     if len(listed) <= _FEW:
         return listed
+    if not _shows_progress():
+        return listed
     out = console(stderr=True)
-    # In a log a bar would be a thousand lines.
     if not out.is_terminal:
         return listed
     from rich.progress import track
@@ -199,9 +198,31 @@ def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
     return track(listed, description, console=out, transient=True)
 
 
+def _shows_progress() -> bool:
+    """Return whether a bar may be shown: in a log it would be a thousand lines, and a
+    program that asks for JSON does not see it.
+    """
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("as_json"):
+        return False
+    return is_drawn(sys.stderr) and os.environ.get("TERM") != "dumb"
+
+
+def working(description: str) -> AbstractContextManager[object]:
+    """Return a context in which a terminal shows that long work goes on: *description*
+    and a moving sign on stderr.
+    """
+    if not _shows_progress():
+        return nullcontext()
+    out = console(stderr=True)
+    if not out.is_terminal:
+        return nullcontext()
+    return out.status(description)
+
+
 def draw_response(response: SkillResponse) -> None:
     """Draw an envelope on stderr: its status, the repairs, each error with its
-    suggested action, and what the script wrote to stderr, where that is needed.
+    suggested action and, if needed, the script's stderr.
     """
     metadata = response.metadata or {}
     colour = {"success": "green", "partial_success": "yellow"}.get(
@@ -241,7 +262,7 @@ def draw_response(response: SkillResponse) -> None:
 
 
 def _stderr_lines(response: SkillResponse) -> list[str]:
-    """Return what the script wrote to stderr, where its output does not say enough."""
+    """Return the script's stderr if its output does not say enough."""
     if "stderr" not in (response.metadata or {}):
         return []
     from skillruntime.runtime.presentation.model_view import (
@@ -253,7 +274,7 @@ def _stderr_lines(response: SkillResponse) -> list[str]:
 
 
 def _exit_of(metadata: dict[str, Any]) -> str:
-    """Return how the script ended, in words; empty where it ended with 0."""
+    """Describe how the script ended; empty if the exit code is 0."""
     if "exit_code" not in metadata:
         return ""
     ended = f"exit code {metadata['exit_code']}"
@@ -300,8 +321,8 @@ def short(value: Any, limit: int = 60) -> str:
 
 
 def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
-    """Draw findings, one line each; paths below the current directory as they would be
-    typed there.
+    """Draw findings, one line each; paths below the current directory are relative to
+    it.
     """
     from rich.markup import escape
 
@@ -324,8 +345,8 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
 def _some_of_each_rule(
     diagnostics: Iterable[Diagnostic],
 ) -> tuple[list[Diagnostic], list[tuple[str, Severity]]]:
-    """Return the first findings of each rule and severity, and a line for each of which
-    there are more.
+    """Return the first findings of each rule and severity, and a line with the number
+    of further ones.
     """
     counted: Counter[tuple[str, Severity]] = Counter()
     some = []

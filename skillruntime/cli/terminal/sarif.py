@@ -5,8 +5,8 @@ lines.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import click
@@ -22,9 +22,15 @@ _LEVELS = {
     Severity.ADVICE: "note",
 }
 
-sarif_option = click.option(
-    "--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0."
-)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def sarif_option(command: _Command) -> _Command:
+    """Add ``--sarif`` to a command, as its argument ``as_sarif``."""
+    option = click.option(
+        "--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0."
+    )
+    return option(command)
 
 
 def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:

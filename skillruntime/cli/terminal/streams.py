@@ -1,5 +1,5 @@
-"""stdout and stderr of a command: every character can be written, and a write that
-fails is never forgotten.
+"""Wrap stdout and stderr of a command: every character can be written, and a failed
+write is never forgotten.
 """
 
 from __future__ import annotations

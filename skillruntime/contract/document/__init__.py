@@ -1,1 +1,1 @@
-"""The document of a contract, `contract.json`: its form, checks and declarations."""
+"""Read and check the document of a contract, `contract.json`."""

@@ -1,5 +1,5 @@
-"""Other names of parameters that a contract declares: what models write in place of
-them, renamed before validation.
+"""Rename the aliases that a contract declares for its parameters, names that models
+write instead, before validation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 
 
 def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameter that each alias of the contract *document* means.
+    """Map each alias in the contract *document* to its parameter.
 
     >>> names_by_alias({"aliases": {"path": ["file_path", "file"]}})
     {'file_path': 'path', 'file': 'path'}
@@ -30,10 +30,10 @@ def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
 def alias_faults(
     document: Mapping[str, Any], declared: Collection[str], older: Collection[str]
 ) -> list[str]:
-    """Return what is wrong with the aliases of *document*.
+    """Return the faults of the aliases in *document*.
 
-    An alias means one of the parameters that are *declared*, and is not one itself, nor
-    one of *older* versions.
+    An alias must mean a *declared* parameter, and must not itself be a parameter of
+    this version or of *older* ones.
     """
     faults: list[str] = []
     names: dict[str, str] = {}
@@ -59,10 +59,10 @@ def alias_faults(
 def with_own_names(
     arguments: dict[str, Any], names: Mapping[str, str]
 ) -> tuple[dict[str, Any], tuple[Repair, ...]]:
-    """Return *arguments* with each alias renamed, and a repair for each; *names* are
-    the parameters by alias.
+    """Return *arguments* with each alias renamed, and a repair for each; *names* maps
+    aliases to parameters.
 
-    A value that is sent under several names of a parameter counts once, as it was sent
+    If several names of a parameter have the same value, one is kept, with the form sent
     under the parameter's own name.
 
     Raises:
@@ -72,7 +72,7 @@ def with_own_names(
     repairs: list[Repair] = []
     for key, value in arguments.items():
         name = names.get(key, key)
-        # The value under the parameter's own name, if there is one.
+        # Prefer the value under the parameter's own name, if it was sent.
         kept = renamed.setdefault(name, arguments.get(name, value))
         if kept is not value and not is_same(kept, value):
             raise _differing(name, key)

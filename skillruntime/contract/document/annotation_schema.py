@@ -1,5 +1,5 @@
-"""A Python annotation as a JSON Schema, by pydantic: the schema as a person would write
-it.
+"""Convert Python annotations to JSON Schemas with pydantic, in the form that a person
+would write.
 """
 
 from __future__ import annotations
@@ -49,30 +49,29 @@ def is_model(annotation: Any) -> bool:
 
 
 def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
-    """Return pydantic's adapter of *annotation*; *label* says in an error what is
-    annotated.
+    """Return pydantic's adapter for *annotation*; in an error, *label* names the
+    annotated thing.
 
     Raises:
-        InvalidSkillError: pydantic cannot convert to it.
+        InvalidSkillError: pydantic cannot convert to *annotation*.
     """
     try:
         return TypeAdapter(_for_pydantic(annotation))
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         shown = getattr(annotation, "__name__", annotation)
         message = f"{label}: {shown} cannot be made from JSON"
-        # For an unknown class pydantic's text says how to configure a model, which does
-        # not help here.
+        # For an unknown class, pydantic's message explains how to configure a model,
+        # which does not help here.
         if not isinstance(error, PydanticSchemaGenerationError):
             message += ": " + str(error).partition("\n")[0]
         raise unusable(message, _ANNOTATE) from None
 
 
 def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
-    """Return the JSON Schema that pydantic writes for *annotation*, which may be an
-    adapter.
+    """Return pydantic's JSON Schema for *annotation*, which may be an adapter.
 
     Raises:
-        InvalidSkillError: it has none.
+        InvalidSkillError: *annotation* has no JSON Schema.
     """
     adapter: TypeAdapter[Any]
     if isinstance(annotation, TypeAdapter):
@@ -82,7 +81,8 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     try:
         return adapter.json_schema(mode=mode, schema_generator=SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
-        # pydantic's own text names its internal schemas, which a reader has never seen.
+        # pydantic's own message names its internal schemas, which a reader does not
+        # know.
         shown = getattr(annotation, "__name__", annotation)
         raise unusable(
             f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE
@@ -90,8 +90,9 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
 
 
 class SchemaWriter(GenerateJsonSchema):
-    """pydantic's own, as wide as its types, without the defaults of fields that
-    `plain_default` leaves to Python.
+    """pydantic's schema generator with two changes: schemas accept as much as
+    pydantic's types, and field defaults that `plain_default` leaves to Python are
+    omitted.
     """
 
     ignored_warning_kinds: set[Any] = {  # noqa: RUF012  the base's way
@@ -116,7 +117,7 @@ class SchemaWriter(GenerateJsonSchema):
         if "default" in made:
             try:
                 validate = SchemaValidator(schema["schema"]).validate_python
-            except SchemaError:  # it refers to a definition elsewhere
+            except SchemaError:  # the schema refers to a definition elsewhere
                 validate = None
             if plain_default(schema["default"], validate) is PydanticUndefined:
                 del made["default"]
@@ -124,7 +125,7 @@ class SchemaWriter(GenerateJsonSchema):
 
 
 def _widened(schema: dict[str, Any]) -> dict[str, Any]:
-    # A model that writes times as numbers has no format.
+    # The schema has no format if the model writes times as numbers.
     if schema.get("format") in WIDER:
         pattern, example = WIDER[schema.pop("format")]
         schema |= {"pattern": pattern, "examples": [example]}
@@ -132,13 +133,13 @@ def _widened(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
-    """Return *default* as JSON, if sending that means the same as leaving the parameter
-    out; else ``PydanticUndefined``.
+    """Return *default* as JSON if sending it has the same effect as omitting the
+    parameter; else ``PydanticUndefined``.
 
-    The JSON of a ``SecretStr`` is ten asterisks, NaN and a marker object have none, and
-    a path of the host is one that no caller may send. The function or the model fills
-    these itself. *validate* converts an argument to the annotation; None where
-    arguments are passed as they are.
+    The function or the model itself fills in the other defaults: the JSON of a
+    ``SecretStr`` is ten asterisks, NaN and marker objects have no JSON, and callers may
+    not send a path of the host. *validate* converts an argument to the annotation; it
+    is None if arguments are passed unconverted.
     """
     if isinstance(default, PurePath) and default.is_absolute():
         return PydanticUndefined
@@ -162,10 +163,10 @@ def schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any
 
 def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
     """Return *schema* as a person would write it: without generated titles, and with
-    each definition that is used once in the place of its reference.
+    each definition that is used once inlined.
 
-    With *closed*, objects refuse unknown keys unless their class allows them: pydantic
-    ignores unknown keys, which would hide a misspelt argument.
+    If *closed*, objects refuse unknown keys unless their class allows them: pydantic
+    ignores unknown keys, which would hide a misspelled argument.
     """
     definitions = schema.pop("$defs", {})
     inline: set[str] = set()
@@ -191,7 +192,7 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
             if key in _VALUES:
                 result[key] = value
             elif key in ("properties", "$defs") and isinstance(value, dict):
-                # The keys are names: a property may be called "title".
+                # The keys are names, not keywords: a property may be called "title".
                 result[key] = {name: tidy(member) for name, member in value.items()}
             else:
                 result[key] = tidy(value)
@@ -210,13 +211,13 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
     return tidied_schema
 
 
-# `discriminator` is OpenAPI's, not JSON Schema's.
+# `discriminator` is a keyword of OpenAPI, not of JSON Schema.
 _GENERATED = ("title", "discriminator")
 _VALUES = ("default", "const", "enum", "examples", "required")
 
 
 def _count(reference: str, part: Any) -> int:
-    """Return how often *reference* stands in *part* of a schema."""
+    """Return how often *reference* occurs in *part* of a schema."""
     if isinstance(part, list):
         return sum(_count(reference, item) for item in part)
     if not isinstance(part, dict):
@@ -228,7 +229,7 @@ def _count(reference: str, part: Any) -> int:
 
 
 def unusable(fault: str, action: str) -> InvalidSkillError:
-    """Return the error of a function that cannot be a skill, because of *fault*;
+    """Return the error for a function that cannot be a skill because of *fault*;
     *action* is the next step.
     """
     return InvalidSkillError(
@@ -237,10 +238,11 @@ def unusable(fault: str, action: str) -> InvalidSkillError:
 
 
 def _for_pydantic(annotation: Any) -> Any:
-    """Return *annotation* with each of typing's TypedDicts as one of typing_extensions.
+    """Return *annotation* with each TypedDict of typing replaced by one of
+    typing_extensions.
 
-    Before Python 3.12 pydantic refuses typing's, because they do not record which keys
-    are required.
+    Before Python 3.12 pydantic refuses the first kind, because it does not record which
+    keys are required.
     """
     if sys.version_info >= (3, 12):
         return annotation
@@ -267,7 +269,7 @@ def _typed_dict_for_pydantic(annotation: type[Any]) -> Any:
         fields[name] = _for_pydantic(hint)
         if name not in required:
             fields[name] = NotRequired[fields[name]]
-    # In its functional form, which type checkers accept for literals only.
+    # The functional form, which type checkers accept only for literals.
     make: Any = TypedDict
     typed_dict = make(annotation.__name__, fields)
     typed_dict.__doc__ = annotation.__doc__
@@ -275,6 +277,6 @@ def _typed_dict_for_pydantic(annotation: type[Any]) -> Any:
 
 
 def _is_typed_dict(annotation: Any) -> bool:
-    # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows
-    # only the first.
+    # Recognizes the TypedDict of typing and of typing_extensions; `typing.is_typeddict`
+    # recognizes only the first.
     return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")

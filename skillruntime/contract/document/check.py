@@ -1,8 +1,8 @@
-"""Find everything that is wrong with a contract document, at once, each with its place
-and what would be right.
+"""Find all faults of a contract document at once, each with its place and the
+correction.
 
-`Contract.from_dict` stops at what it cannot use; an author also wants to know of keys
-that nothing reads and of keywords that check nothing.
+`Contract.from_dict` refuses only a document that it cannot use; an author also wants to
+know about keys that are not read and keywords that have no effect.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from skillruntime.contract.document.form import (
     contract_form,
     version_faults,
 )
+from skillruntime.contract.schemas.canonical import canonical_form
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import find_fault
 from skillruntime.contract.schemas.pointer import (
@@ -34,7 +35,8 @@ from skillruntime.errors import InvalidSkillError
 
 __all__ = ["check_document"]
 
-# Keys of JSON Schema that authors write at the top of a contract, as in a plain schema.
+# JSON Schema keywords that authors write at the top of a contract, as in a plain
+# schema.
 _OF_A_SCHEMA = (
     "properties",
     "required",
@@ -44,7 +46,7 @@ _OF_A_SCHEMA = (
     "anyOf",
     "oneOf",
 )
-# Other spellings that real skills use, and the keys that are read.
+# Other spellings that real skills use, and the correct keys.
 _SYNONYMS = {
     "inputs": "input",
     "input_schema": "input",
@@ -66,7 +68,7 @@ _SYNONYMS = {
     "destructiveHint": "annotations/destructive",
     "openWorldHint": "annotations/open_world",
 }
-# Words of other schema languages for a keyword of JSON Schema.
+# Names in other schema languages for keywords of JSON Schema.
 _KEYWORD_SYNONYMS = {
     "min": "minimum",
     "max": "maximum",
@@ -84,13 +86,13 @@ _BOUNDS = (
     ("minContains", "maxContains"),
 )
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")
-# No contract that a person writes has ten levels.
+# A contract written by a person does not have ten levels.
 MAX_LEVELS = 100
 
 
 def check_document(document: Any, *, path: str) -> list[Diagnostic]:
-    """Return what is wrong with the contract *document*, read from the file *path*;
-    empty if nothing is.
+    """Return the faults of the contract *document*, read from the file *path*; empty if
+    it has none.
 
     >>> document = {"script": "a.py", "run": {"timeout_seconds": "ten"}}
     >>> faults = check_document(document, path="contract.json")
@@ -115,14 +117,14 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
             *_requirements(document, path),
             *_parts(document, path),
         ]
-    # A value that an engine cannot read is nested too deep as well.
+    # A value that the engine cannot read is also nested too deep.
     except (ValueError, RecursionError):
         return [too_deep]
     if not any(_is_error(diagnostic) for diagnostic in diagnostics):
         diagnostics += _refusal(
             document, path
-        )  # what only compiling the whole can show
-    # Errors first.
+        )  # only compiling the whole shows these faults
+    # Sort the errors first.
     return sorted(diagnostics, key=_is_error, reverse=True)
 
 
@@ -131,8 +133,8 @@ def _is_error(diagnostic: Diagnostic) -> bool:
 
 
 def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
-    """Yield the keys that nothing reads, and the values of a wrong type."""
-    schema, _ = contract_form()
+    """Yield the unknown keys, and the values of a wrong type."""
+    schema = contract_form()
     others: list[Violation] = []
     for violation in schema.violations(document):
         if violation.keyword == "additionalProperties":
@@ -141,8 +143,8 @@ def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
         else:
             others.append(violation)
     for error in explain(others, schema):
-        # The next step of an explanation is meant for a model that sends arguments:
-        # "Send a number".
+        # The next step of an explanation ("Send a number") addresses a model that sends
+        # arguments, so reword it for an author.
         action = (error.suggested_action or "").replace("Send ", "write ", 1)
         hint = action[:1].lower() + action[1:]
         yield Diagnostic(
@@ -169,16 +171,16 @@ def _unknown(
     if close:
         hint = f"did you mean {close!r}?"
         return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
-    # A warning: a newer version of this library may know the key, and the contract
-    # works without it.
+    # This is a warning, because a newer version of this library may know the key, and
+    # the contract works without it.
     fields = ", ".join(map(str, known))
     hint = f"leave it out, or call it 'x-{name}'; known here: {fields}"
     return Diagnostic(rule, Severity.WARNING, path, message, hint=hint)
 
 
 def _place_of(name: str, parent: str, document: dict[str, Any]) -> str | None:
-    """Return where the key *name*, written under *parent*, belongs, or its name there,
-    if that is known.
+    """Return a phrase that says where the key *name*, found under *parent*, belongs or
+    what its correct name is; ``None`` if unknown.
     """
     if not parent and name in _OF_A_SCHEMA and "input" not in document:
         return "belongs under 'input': the file is a plain JSON Schema"
@@ -206,7 +208,7 @@ def _requirements(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
         packages = packages.split()
     if not isinstance(packages, list):
         return
-    # Only a check of a document needs them.
+    # Imported here, because only a check of a document needs them.
     from packaging.requirements import InvalidRequirement, Requirement
 
     for index, package in enumerate(map(str, packages)):
@@ -221,8 +223,8 @@ def _requirements(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
 
 
 def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong inside the schemas and the migrations, each part checked by
-    itself.
+    """Yield the faults inside the schemas and the migrations, checking each part
+    separately.
     """
     around: dict[str, Any] = {}
     if isinstance(document.get("$schema"), str):
@@ -238,7 +240,7 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
             around["version"] = document["version"]
         around["migrations"] = document["migrations"]
         for fault in _refusal(around, path):
-            # Faults of the document's form are reported by the schema already.
+            # The schema check already reports faults of the document's form.
             if "/migrations/" not in fault.message:
                 yield Diagnostic(
                     "contract-migration", Severity.ERROR, path, fault.message
@@ -248,8 +250,8 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
 def _schema_faults(
     schema: Any, key: str, around: dict[str, Any], path: str
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the *schema* under *key*; *around* is the rest of the
-    document that it may refer to.
+    """Yield the faults of the *schema* under *key*; *around* is the rest of the
+    document that the schema may refer to.
     """
     faults = list(_keywords(schema, f"/{key}", path))
     yield from faults
@@ -277,7 +279,7 @@ def _schema_faults(
 
 
 def _refusal(document: dict[str, Any], path: str) -> list[Diagnostic]:
-    """Return the error by which a contract of *document* is refused, if it is."""
+    """Return the error that refuses a contract of *document*, if it is refused."""
     try:
         Contract.from_dict(document)
     except InvalidSkillError as error:
@@ -286,8 +288,8 @@ def _refusal(document: dict[str, Any], path: str) -> list[Diagnostic]:
 
 
 def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
-    """Yield the keywords of *schema*, at any depth, that check nothing because they are
-    misspelt, and empty ranges.
+    """Yield the keywords of *schema*, at any depth, that have no effect because they
+    are misspelled, and the empty ranges.
     """
     pending: list[tuple[Any, Location]] = [(schema, WHOLE_SCHEMA)]
     while pending:
@@ -317,10 +319,10 @@ def _is_above(least: Any, most: Any) -> bool:
 
 @cache
 def _keywords_known() -> frozenset[str]:
-    """Return the keywords of all drafts of JSON Schema, and those of OpenAPI, which
-    only describe.
+    """Return the keywords of all drafts of JSON Schema, and OpenAPI's annotation
+    keywords.
     """
-    # The package has no annotations.
+    # The package has no type annotations.
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
     names = {"nullable", "example", "discriminator", "xml", "externalDocs"}
@@ -332,12 +334,12 @@ def _keywords_known() -> frozenset[str]:
 def _keyword_problem(
     name: str, value: Any, schema: dict[str, Any]
 ) -> tuple[str, str, str | None] | None:
-    """Return the rule, the sentence and the hint for a member of a *schema* that is not
-    a keyword, if it is a fault.
+    """Return the rule, the sentence and the hint if the member *name* of *schema* is
+    not a keyword and is a fault; else ``None``.
     """
     if name in _keywords_known() or name.startswith(("$", "x-")):
         return None
-    # Parameters that are written straight into the schema.
+    # Report parameters that are written directly into the schema.
     if "properties" not in schema:
         if isinstance(value, str) and value in _TYPES:
             predicate = f'belongs under \'properties\', as {{"type": "{value}"}}'
@@ -358,8 +360,8 @@ def _keyword_problem(
 
 
 def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
-    """Yield the defaults and examples that do not fit: a default would make a valid
-    call fail, an example misleads.
+    """Yield the defaults and examples that do not fit the schema: such a default would
+    make a valid call fail, and such an example misleads.
     """
     pending: list[Location] = [WHOLE_SCHEMA]
     while pending:
@@ -368,7 +370,8 @@ def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
         if not isinstance(part, dict):
             continue
         values: list[tuple[str, str, Any]] = []
-        # `default: null` of a parameter that is not nullable means that there is none.
+        # `default: null` of a parameter that is not nullable means that it has no
+        # default.
         if part.get("default") is not None:
             values.append(("contract-default", "default", part["default"]))
         if isinstance(part.get("examples"), list):
@@ -382,13 +385,10 @@ def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
 
 
 def _is_empty(schema: Any) -> bool:
-    """Return whether it is proved that no value fits *schema*; False where that is
-    undecided.
-    """
-    import jsonschema_rs
-
+    """Return whether *schema* provably accepts no value; False if this is undecided."""
     try:
-        return str(jsonschema_rs.canonicalize(schema).satisfiability()) == "no"
-    # It raises many kinds for references and patterns that it cannot follow.
+        return str(canonical_form(schema).satisfiability()) == "no"
+    # The computation raises many kinds of errors for references and patterns that it
+    # cannot follow.
     except Exception:
         return False

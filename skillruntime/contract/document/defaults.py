@@ -1,4 +1,4 @@
-"""Declared defaults: the values of parameters that a call leaves out."""
+"""Fill in declared defaults: the values of parameters that a call omits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class _Level(NamedTuple):
     """The defaults of one object, and the levels of the objects in its members; for an
     array, the level of its items.
 
-    ``names`` are its declared properties where it may hold others, else ``None``.
+    ``names`` are the declared properties if the object accepts others too, else
+    ``None``.
     """
 
     names: frozenset[str] | None
@@ -36,10 +37,10 @@ class _Level(NamedTuple):
 class Defaults:
     """The defaults of one schema, ready to fill in; false if it declares none.
 
-    A default that the schema itself would refuse does not count, such as ``"default":
-    null`` of a parameter that is not nullable. An absent object is not made up; a
-    present one has its own defaults filled in. A parameter whose name is like an
-    undeclared key is not filled in: ``{"limt": 5}``.
+    A default that the schema itself would refuse is ignored, such as ``"default":
+    null`` of a parameter that is not nullable. An absent object is not created; in a
+    present object its own defaults are filled in. A parameter is not filled in if its
+    name is similar to an undeclared key: ``{"limt": 5}``.
     """
 
     __slots__ = ("_independent", "_root", "_schema", "_simple")
@@ -57,8 +58,8 @@ class Defaults:
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
-        """Return the defaults that *schema* declares for its properties, and for the
-        properties of these.
+        """Return the defaults that *schema* declares for its properties, and for
+        properties nested in them.
         """
         return cls(schema, _level(schema, WHOLE_SCHEMA, 0, {}))
 
@@ -68,11 +69,11 @@ class Defaults:
     def filled(
         self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None
     ) -> dict[str, Any]:
-        """Return *arguments*, which fit, with the defaults filled in; the same object
+        """Return the fitting *arguments* with the defaults filled in; the same object
         if none is missing.
 
-        *misspelt* receives each undeclared key with the parameter that it may mean,
-        whose default was left out.
+        *misspelt* receives each undeclared key with the parameter that it may mean; the
+        default of that parameter is left out.
 
         >>> defaults = Defaults.of(Schema({"properties": {"limit": {"default": 5}}}))
         >>> defaults.filled({"m": 1}), defaults.filled({"limt": 1})
@@ -80,7 +81,7 @@ class Defaults:
         """
         root = self._root
         filled: dict[str, Any]
-        # The usual case, on every valid call: two set comparisons and one merge.
+        # The usual case, in every valid call, costs two set comparisons and one merge.
         if self._simple and (root.names is None or arguments.keys() <= root.names):
             if root.defaults.keys() <= arguments.keys():
                 return arguments
@@ -105,7 +106,8 @@ def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
         return items
     if not isinstance(value, dict):
         return value
-    # A caller may change its arguments: a default that is a container is never shared.
+    # Copy each default, because a caller may change its arguments, and must not change
+    # a shared container.
     added = {
         name: copy.deepcopy(default)
         for name, default in level.defaults.items()
@@ -126,8 +128,8 @@ def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
 def _leave_out_misspelt(
     undeclared: list[str], added: dict[str, Any], misspelt: list[tuple[str, str]]
 ) -> None:
-    """Remove from *added* the parameters that the *undeclared* keys may mean, and note
-    each pair in *misspelt*.
+    """Remove from *added* the parameters that the *undeclared* keys may mean, and
+    append each pair to *misspelt*.
     """
     for key, name in close_names(undeclared, list(added)):
         if name in added:
@@ -141,8 +143,8 @@ def _level(
     depth: int,
     known: dict[tuple[Location, int], _Level],
 ) -> _Level:
-    # Twelve definitions that refer to one another have 12**8 ways down, but few places:
-    # each is read once a depth.
+    # Twelve definitions that refer to one another have 12**8 paths but few locations,
+    # so read each location only once per depth.
     if (location, depth) not in known:
         known[location, depth] = _read_level(schema, location, depth, known)
     return known[location, depth]
@@ -177,8 +179,8 @@ def _read_level(
 
 
 def _items_or_itself(references: References, location: Location) -> Location:
-    """Return where the items of an array at *location* are described; *location* itself
-    where it is not an array.
+    """Return the location that describes the items of an array at *location*, or
+    *location* itself if it is not an array.
     """
     for place, schema in in_place(references, [location], choices=False):
         if isinstance(schema.get("items"), dict):
@@ -189,7 +191,7 @@ def _items_or_itself(references: References, location: Location) -> Location:
 def _is_closed(references: References, location: Location) -> bool:
     """Return whether the object at *location* refuses all undeclared keys."""
     for _, schema in in_place(references, [location], choices=False):
-        # A pattern takes undeclared keys as well, though all others are refused.
+        # A pattern also accepts undeclared keys, although all other keys are refused.
         has_pattern = bool(schema.get("patternProperties"))
         if schema.get("additionalProperties") is False and not has_pattern:
             return True

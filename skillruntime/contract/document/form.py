@@ -1,5 +1,5 @@
-"""The form of ``contract.json``, defined once: `CONTRACT_SCHEMA`, for editors, and what
-a document breaks of it.
+"""Define the form of ``contract.json`` once, as `CONTRACT_SCHEMA`, which editors also
+use, and find a document's violations of it.
 
 The contract document, 31.6, defines ``$schema``, ``title``, ``description``,
 ``version``, ``input``, ``output`` and ``definitions``; the other fields are additions
@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from skillruntime.contract.document.deprecation import deprecation_faults
 from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract.schemas.wording import nearest
 from skillruntime.contract.versions import Version
 
 __all__ = [
@@ -26,9 +28,13 @@ __all__ = [
     "version_faults",
 ]
 
-# How the file is called that ``$schema`` may name, so that editors complete a
+# The name of the file that ``$schema`` may refer to, so that editors complete a
 # contract's fields.
 EDITOR_SCHEMA: Final = "contract.schema.json"
+
+# The similarity from which a key is treated as a misspelled field: `inputs` has 0.91,
+# `verson` 0.92. `title_de` has 0.77 with `title`, and may be the author's own field.
+_CLOSE: Final = 0.85
 
 _PLATFORM: Final = {"enum": ["linux", "macos", "windows"]}
 _SCHEMA: Final = {"type": ["object", "boolean"]}
@@ -54,7 +60,7 @@ def _names(description: str) -> dict[str, Any]:
 
 
 def _words(description: str) -> dict[str, Any]:
-    # One string of words, as frontmatter writes it, is read too; the variables that a
+    # A string of words, as in frontmatter, is also accepted; but the variables that a
     # script receives must be a list.
     return {
         **_NAMES,
@@ -219,7 +225,7 @@ _MIGRATION = _object(
     required=["to"],
 )
 
-# The schema of a contract document: ``skillruntime schema contract`` prints it.
+# The schema of a contract document, which ``skillruntime schema contract`` prints.
 CONTRACT_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "contract.json",
@@ -281,6 +287,23 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
                 "items": _MIGRATION,
                 "description": "From older versions to this one.",
             },
+            "deprecated": _object(
+                "Old versions whose calls are taken for a limited time: a call of them "
+                "is answered with a warning, and is never refused.",
+                {
+                    "versions": {
+                        "type": "string",
+                        "description": "The range of the versions: '>=1.0.0,<2.0.0'.",
+                    },
+                    "until": {
+                        "type": "string",
+                        "pattern": "^\\d{4}-\\d{2}-\\d{2}$",
+                        "description": "The last day on which they are promised: "
+                        "2027-01-01.",
+                    },
+                },
+                required=["versions"],
+            ),
             "derived": {
                 "type": "object",
                 "description": "Where a contract comes from that was read from a "
@@ -292,11 +315,15 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
 
 
 @cache
-def contract_form() -> tuple[Schema, Schema]:
-    """Return the schema of a contract document, and the same schema with unknown keys
-    allowed.
-    """
-    return Schema(CONTRACT_SCHEMA), Schema(_opened(CONTRACT_SCHEMA))
+def contract_form() -> Schema:
+    """Return the schema of a contract document."""
+    return Schema(CONTRACT_SCHEMA)
+
+
+@cache
+def _open_form() -> Schema:
+    """Return the schema of a contract document with unknown keys allowed."""
+    return Schema(_opened(CONTRACT_SCHEMA))
 
 
 def _opened(part: Any) -> Any:
@@ -313,27 +340,30 @@ def _opened(part: Any) -> Any:
 
 
 def document_faults(document: Mapping[str, Any]) -> list[str]:
-    """Return all that is wrong with the form of the contract *document*, in sentences;
-    its schemas are not checked.
+    """Return all faults in the form of the contract *document* as sentences; its
+    schemas are not checked.
 
     >>> document_faults({"name": "weather", "run": []})
     ['/run: [] is not an object']
     """
     faults: list[str] = []
-    _, schema = contract_form()
+    schema = _open_form()
     try:
         if not schema.is_valid(document):
             errors = explain(schema.violations(document), schema)
             faults += [error.message for error in errors]
-    # A document that is not JSON, or is nested too deep for an engine.
+    # The document is not JSON, or is nested too deep for the engine.
     except (ValueError, TypeError, RecursionError) as error:
         return [f"the document cannot be read: {error}"]
-    # The commonest mistake in a contract file: the input schema alone.
+    # The most common mistake in a contract file is to write only the input schema.
     if "input" not in document and "properties" in document:
         faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
+    faults += _misspelt_keys(document)
     faults += version_faults(document)
     if not faults:
-        # An unknown switch, which the open form lets through.
+        faults += deprecation_faults(document)
+    if not faults:
+        # The policy may have an unknown switch, which the open form accepts.
         try:
             policy_named(document.get("policy", "safe"))
         except (TypeError, ValueError) as error:
@@ -341,8 +371,49 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     return faults
 
 
+def _misspelt_keys(document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each key of *document* that is similar to a contract's
+    field, or one sentence if no key is a field, since such a contract would accept any
+    call.
+
+    Other unknown keys are accepted here and reported by `check_document`.
+    """
+    fields = CONTRACT_SCHEMA["properties"].keys()
+    unknown = _unknown_keys(document)
+    absent: list[str] = []
+    for field in fields:
+        if field not in document and not field.startswith("$"):
+            absent.append(field)
+    faults: list[str] = []
+    for key in unknown:
+        meant = nearest(key, absent, cutoff=_CLOSE)
+        if meant is not None:
+            faults.append(f"{key!r} is not a field of a contract; is {meant!r} meant?")
+    if unknown and not faults and fields.isdisjoint(document):
+        names = ", ".join(map(repr, unknown[:5]))
+        faults.append(
+            f"this is not a contract: it has {names}, and no field of one, such as "
+            "'input'"
+        )
+    return faults
+
+
+def _unknown_keys(document: Mapping[str, Any]) -> list[str]:
+    """Return the keys of *document* that are neither a field of a contract nor the
+    author's own (``x-...``).
+    """
+    unknown: list[str] = []
+    for key in document:
+        if isinstance(key, str) and not key.startswith("x-"):
+            if key not in CONTRACT_SCHEMA["properties"]:
+                unknown.append(key)
+    return unknown
+
+
 def version_faults(document: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the version of *document*, in a sentence."""
+    """Return the fault of the version in *document* as a sentence, in a list that may
+    be empty.
+    """
     try:
         if isinstance(document.get("version"), str):
             Version.parse(document["version"])
@@ -352,8 +423,8 @@ def version_faults(document: Mapping[str, Any]) -> list[str]:
 
 
 def may_be_repeated(annotations: Mapping[str, Any]) -> bool:
-    """Return whether a call may be made twice without harm, by the contract's
-    *annotations*: it is idempotent, or only reads.
+    """Return whether a call may safely be repeated: the contract's *annotations* say
+    that it is idempotent or only reads.
 
     >>> may_be_repeated({"read_only": True}), may_be_repeated({})
     (True, False)

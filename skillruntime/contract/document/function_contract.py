@@ -1,9 +1,9 @@
-"""A typed Python function as a contract: its signature gives the types, its docstring
-the descriptions.
+"""Convert a typed Python function to a contract: the signature gives the types, the
+docstring the descriptions. pydantic reads the annotations, so parameters may be models,
+dataclasses, TypedDicts, enums or dates.
 
-pydantic reads the annotations, so parameters may be models, dataclasses, TypedDicts,
-enums or dates: a call's JSON arguments arrive as such, and what the function returns
-becomes JSON again by the same annotations.
+A call's JSON arguments are converted to these types, and the result is converted back
+to JSON.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ try:
         PydanticUndefined,
         to_jsonable_python,
     )
-except ModuleNotFoundError as error:
-    raise missing_extra(error) from None
+except ModuleNotFoundError as _error:
+    raise missing_extra(_error) from None
 
 from skillruntime.contract.document.annotation_schema import (
     adapter_of,
@@ -45,9 +45,10 @@ from skillruntime.contract.response import SkillResponse, holds_iterator
 from skillruntime.contract.schemas.plain_json import is_plain_json
 from skillruntime.contract.schemas.pointer import Path, format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
+from skillruntime.lazy_patterns import lazy_pattern
 
 _EMPTY = inspect.Parameter.empty
-# What JSON arguments already are: converting them would only cost time.
+# The types that JSON arguments already have: converting them would only cost time.
 _PLAIN = (str, bool, Any, object, dict, list, _EMPTY)
 
 
@@ -60,7 +61,7 @@ def document_of_function(
     Types come from the annotations, descriptions from the docstring (Google, NumPy and
     Sphinx forms), from ``Annotated[..., "text"]`` or from pydantic's ``Field``,
     defaults from the signature. ``self``, ``cls`` and the call's context are left out.
-    If the only parameter is a model, its fields are the arguments; so they are if
+    If the only parameter is a model, its fields are the arguments; likewise if
     *function* is itself a model, a dataclass or a TypedDict.
 
     >>> def search(query: str, limit: int = 5) -> list[str]:
@@ -116,7 +117,7 @@ def to_skill_errors(
         is_absent = item["type"] == "missing"
         part = _sent_part(item["loc"], value, is_absent=is_absent)
         pointer = format_pointer((*path, *part))
-        # A validator of the model says what is wrong in its own words.
+        # A validator of the model describes the fault in its own words.
         message = item["msg"].removeprefix("Value error, ")
         errors.append(
             SkillError(
@@ -132,13 +133,13 @@ def to_skill_errors(
 
 @dataclass(frozen=True, slots=True)
 class TypedFunction:
-    """A function whose signature was read once: how to call it with JSON arguments, and
-    its result as JSON.
+    """A function with its signature read once, which converts JSON arguments for a call
+    and the result to JSON.
 
-    ``whole`` names the parameter that takes all arguments as one model; ``context`` the
-    one that takes the call's context. ``annotations`` are those of the other
-    parameters, and ``adapters`` convert them; ``output`` converts the result. A None
-    needs no conversion.
+    ``whole`` names the parameter that receives all arguments as one model; ``context``
+    names the parameter that receives the call's context. ``annotations`` are those of
+    the other parameters. ``adapters`` convert the arguments, and ``output`` converts
+    the result; None means that no conversion is needed.
     """
 
     function: Callable[..., Any]
@@ -151,7 +152,7 @@ class TypedFunction:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> TypedFunction:
-        """Return the reading of *function*.
+        """Read the signature of *function*.
 
         Raises:
             InvalidSkillError: an annotation cannot be resolved, or pydantic cannot
@@ -210,8 +211,8 @@ class TypedFunction:
         annotations.
 
         Raises:
-            SkillInputError: a value breaks a rule that JSON Schema cannot express (a
-                validator of a model, say).
+            SkillInputError: a value violates a rule that JSON Schema cannot express,
+                such as a validator of a model.
         """
         values: dict[str, Any] = {}
         errors: list[SkillError] = []
@@ -235,7 +236,7 @@ class TypedFunction:
         """Return *result* as JSON values.
 
         Raises:
-            SkillOutputError: it has no JSON form.
+            SkillOutputError: *result* has no JSON form.
         """
         if isinstance(result, Iterator):
             raise SkillOutputError(
@@ -246,7 +247,7 @@ class TypedFunction:
         if is_json and self.output is None:
             return result
         try:
-            # The search ends in a RecursionError if the result contains itself.
+            # The search raises a RecursionError if the result contains itself.
             has_iterator = not is_json and holds_iterator(result)
             if not has_iterator:
                 return self._converted_to_json(result)
@@ -271,8 +272,8 @@ class TypedFunction:
     def _converted_to_json(self, result: Any) -> Any:
         if self.output is None:
             return to_jsonable_python(result)
-        # warnings=False: the contract's check reports a result of another type, with
-        # its place.
+        # No warnings, because the contract's check reports a result of another type,
+        # with its place.
         return self.output.dump_python(
             result, mode="json", by_alias=True, warnings=False
         )
@@ -301,8 +302,8 @@ class TypedFunction:
             assert adapter is not None
             label = f"parameter {self.whole!r} of {_named(self.function)}"
             schema = schema_of(adapter, "validation", label)
-            # The parameter's name, so that {"trip": {...}} is understood as the
-            # arguments too.
+            # The title is the parameter's name, so that {"trip": {...}} is also read as
+            # the arguments.
             return {"title": self.whole, **schema}
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
@@ -311,7 +312,8 @@ class TypedFunction:
             schema = self._property(name, described.get(name))
             definitions |= schema.pop("$defs", {})
             properties[name] = schema
-            # What a default_factory returns now is not what a later call gets.
+            # A default_factory may return another value for a later call, so do not
+            # declare a default.
             if _has_factory(self.annotations[name]):
                 continue
             default = _default_of(self.signature.parameters[name], adapter)
@@ -329,8 +331,8 @@ class TypedFunction:
         return tidied({**document, "$defs": definitions}, closed=True)
 
     def _property(self, name: str, described: str | None) -> dict[str, Any]:
-        """Return the schema of the parameter *name*, without its default; *described*
-        is the docstring's text about it.
+        """Return the schema of the parameter *name* without its default; *described* is
+        the parameter's text in the docstring.
         """
         annotation = self.annotations[name]
         schema: dict[str, Any] = {}
@@ -339,7 +341,7 @@ class TypedFunction:
             schema = raw_schema(annotation, label)
         schema.pop("default", None)
         text = _annotated_text(annotation) or described
-        # A class brings its own docstring; a text about this parameter is more
+        # A class has its own docstring, but a text about this parameter is more
         # specific.
         if text and ("description" not in schema or isinstance(annotation, type)):
             schema["description"] = text
@@ -347,7 +349,7 @@ class TypedFunction:
 
 
 def _context_of(signature: inspect.Signature, hints: Mapping[str, Any]) -> str | None:
-    """Return the name of the parameter that takes the call's context."""
+    """Return the name of the parameter that receives the call's context."""
     for name, parameter in signature.parameters.items():
         if _is_context(parameter, hints):
             return name
@@ -357,11 +359,13 @@ def _context_of(signature: inspect.Signature, hints: Mapping[str, Any]) -> str |
 def _whole_of(
     parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
 ) -> str | None:
-    """Return the name of the only parameter, if it takes all arguments as a model."""
+    """Return the name of the only parameter, if it receives all arguments as a
+    model.
+    """
     if len(parameters) != 1:
         return None
     [(name, parameter)] = parameters.items()
-    # A root model has no fields: its value may be an array, and arguments are an
+    # A root model has no fields: its value may be an array, but arguments are an
     # object.
     if getattr(hints[name], "__pydantic_root_model__", False):
         return None
@@ -391,8 +395,8 @@ def _read_signature(
         try:
             hints = typing.get_type_hints(owner, include_extras=True)
         except NameError:
-            # A class defined inside a function (a test, say) is known only to the
-            # frames running now.
+            # A class defined inside a function (a test, for example) is known only in
+            # the frames that are running now.
             hints = typing.get_type_hints(
                 owner, None, _names_in_frames(), include_extras=True
             )
@@ -427,7 +431,9 @@ def _require_callable_by_name(
 
 
 def _names_in_frames() -> dict[str, Any]:
-    """Return the local names of all frames running now; those of inner frames win."""
+    """Return the local names of all frames that are running now; names of inner frames
+    take precedence.
+    """
     names: dict[str, Any] = {}
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -437,8 +443,8 @@ def _names_in_frames() -> dict[str, Any]:
 
 
 def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
-    """Return whether *parameter* takes the call's context: by its type, or by its name
-    where it has no annotation.
+    """Return whether *parameter* receives the call's context, judged by its type, or by
+    its name if it has no annotation.
     """
     annotation = hints[parameter.name]
     if annotation is _EMPTY:
@@ -447,7 +453,7 @@ def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     # `CallContext | None`.
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         parts = list(typing.get_args(annotation))
-    # By name, because the class itself is defined in a higher layer.
+    # Compare the class by name, because it is defined in a higher layer.
     return any(getattr(part, "__name__", "") == "CallContext" for part in parts)
 
 
@@ -458,8 +464,8 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
 
 
 def _annotated(annotation: Any, default: Any) -> Any:
-    """Return *annotation* with pydantic's own style of a default, ``limit: int =
-    Field(5, ge=1)``.
+    """Return *annotation* with the constraints of pydantic's own style of default,
+    ``limit: int = Field(5, ge=1)``.
     """
     if isinstance(default, FieldInfo):
         return Annotated[annotation, default]
@@ -470,8 +476,8 @@ def _converted(
     adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[SkillError]
 ) -> Any:
     try:
-        # A strict model would take no date and no enum, which JSON has as texts; the
-        # schema has checked the types.
+        # A strict model would refuse dates and enums, which are texts in JSON; the
+        # schema has already checked the types.
         return adapter.validate_python(value, strict=False)
     except PydanticError as error:
         errors += to_skill_errors(error, value, path)
@@ -481,8 +487,8 @@ def _converted(
 def _sent_part(
     location: tuple[int | str, ...], value: Any, *, is_absent: bool
 ) -> Iterator[int | str]:
-    """Yield the steps of *location* that lead into *value*; pydantic names the branches
-    of unions between them.
+    """Yield the steps of *location* that lead into *value*, without the names of union
+    branches that pydantic puts between them.
     """
     for step in location:
         if _leads_into(value, step):
@@ -509,7 +515,7 @@ def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) 
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
     if parameter.default is not _EMPTY and not isinstance(parameter.default, FieldInfo):
         return parameter.default
-    # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too.
+    # `limit: Annotated[int, Field(default=5)]`, which pydantic also fills in.
     default = adapter.get_default_value() if adapter else None
     if default is None:
         return PydanticUndefined
@@ -525,8 +531,8 @@ def _annotated_text(annotation: Any) -> str | None:
 
 
 def _written(function: Any) -> Any:
-    """Return the function that has the annotations and the docstring: behind a partial,
-    or inside an object that can be called.
+    """Return the function that has the annotations and the docstring, also from inside
+    a partial or a callable object.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -542,7 +548,7 @@ def _named(function: Any) -> str:
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph of a docstring, and its text about each parameter.
+    """Return the first paragraph of a docstring, and the text about each parameter.
 
     >>> _documented("Search the notes.\\n\\nArgs:\\n    query: Words to look for.\\n")
     ('Search the notes.', {'query': 'Words to look for.'})
@@ -562,20 +568,20 @@ def _descriptions(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     return {match[1]: " ".join(match[2].split()) for match in pattern.finditer(text)}
 
 
-_SECTION = re.compile(
+_SECTION = lazy_pattern(
     r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n"
     r"((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)",
     re.MULTILINE,
 )
-_SPHINX = re.compile(
+_SPHINX = lazy_pattern(
     r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_GOOGLE = re.compile(
+_GOOGLE = lazy_pattern(
     r"^[ \t]{2,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+?)"
     r"(?=\n[ \t]{2,8}\*{0,2}\w+\s*(?:\([^)]*\))?:|\n\s*\n|\n\w|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_NUMPY = re.compile(
+_NUMPY = lazy_pattern(
     r"^(\w+)(?:\s*:[^\n]*)?\n[ \t]+(.+?)(?=\n\w|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
 )

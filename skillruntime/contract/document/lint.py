@@ -1,5 +1,5 @@
-"""Find what a model will miss in a contract: the four principles of the contract
-document, 31.1, as rules.
+"""Find the information that a model needs and a contract lacks, by rules for the four
+principles of the contract document, 31.1.
 """
 
 from __future__ import annotations
@@ -13,32 +13,36 @@ from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError, SkillRuntimeError
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["lint_contract"]
 
 MANY_REQUIRED = 5
 
 _WORD = r"['\"`]?[\w-]{1,24}['\"`]?"
-_CHOICES = re.compile(
+_CHOICES = lazy_pattern(
     r"(?i)(?:one of|either|choose from|options?|values?|possible|supported|formats?)\b"
     r"[^.:;(]{0,20}[:(]?\s*"
     rf"((?:{_WORD}\s*(?:,\s*(?:or\s+)?|/|\||\s+or\s+)){{1,11}}{_WORD})"
 )
-_BARE_CHOICES = re.compile(
+_BARE_CHOICES = lazy_pattern(
     rf"^\W{{0,9}}((?:{_WORD}\s*+(?:,\s*+(?:or\s++)?|\||(?<=\s)or\s++)){{1,11}}{_WORD})"
     r"\W{0,9}$"
 )
-# Keywords that say of a text or a number more than its type.
+# Keywords that describe a text or a number more closely than its type.
 _NARROWING_TEXT = frozenset({"enum", "const", "pattern", "format", "maxLength"})
 _NARROWING_NUMBER = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"}
 )
+_EMPTY_WORDS = frozenset({"a", "an", "the", "of", "for", "to", "value", "parameter"})
 _TYPING = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"})
 
 
 def lint_contract(document: Mapping[str, Any], *, path: str) -> list[Diagnostic]:
-    """Return what a model will miss in the contract *document*, the file *path*:
-    advice, never errors.
+    """Return advice on the contract *document*, the file *path*, about information that
+    a model needs.
+
+    `check_document` must not find an error in the document.
 
     >>> document = {
     ...     "description": "Reads",
@@ -93,7 +97,8 @@ def _object_findings(
         return
     declared_required = schema.get("required") or []
     required = [name for name in declared_required if name in own]
-    # 31.1, first principle: only what is really needed is required.
+    # Contract document, 31.1, first principle: require only the parameters that are
+    # really needed.
     if not required and not is_branch:
         hint = (
             "a model calls with {}: if that is not meant, require what the skill "
@@ -104,7 +109,7 @@ def _object_findings(
         message = f"{len(required)} of {len(own)} parameters are required{where}"
         hint = "give defaults to what has a usual value"
         yield advice("contract-many-required", message, hint)
-    # 31.1, fourth principle: no undeclared parameter.
+    # Contract document, 31.1, fourth principle: refuse undeclared parameters.
     is_open = schema.get("additionalProperties", True) is not False
     if is_open and "oneOf" not in schema:
         message = f"undeclared parameters are let through{where}"
@@ -112,10 +117,10 @@ def _object_findings(
 
 
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each older version, one call that fits it and a newer one with
-    different results, if one is found.
+    """Yield, for each older version, one call that fits both it and a newer version
+    with different results, if such a call is found.
 
-    Calls are made of each parameter's own values: all members of an enum, both
+    Calls are built from each parameter's own values: all members of an enum, both
     booleans, its default and examples.
     """
     if not document.get("migrations"):
@@ -125,7 +130,7 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
 
     try:
         contract = Contract.from_dict(dict(document))
-    except SkillRuntimeError:  # `check_document` says what is wrong with it
+    except SkillRuntimeError:  # `check_document` reports the faults
         return
     for migration in contract.migrations:
         older = str(migration.source)
@@ -140,7 +145,7 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
                     result = step.apply(result)
                 newest = contract.accept(call)
                 as_older = contract.accept(result, version=contract.version).arguments
-            except SkillInputError:  # a call that is refused is not of two versions
+            except SkillInputError:  # a refused call cannot fit two versions
                 continue
             if newest.migrated_from == older:
                 continue
@@ -151,8 +156,8 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
 
 
 def _calls(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield calls that *schema* may take: the required parameters, with each value that
-    a parameter may have.
+    """Yield calls that *schema* may accept: the required parameters, with each sample
+    value of one parameter in turn.
     """
     values = {
         name: _sample_values(declared)
@@ -163,16 +168,16 @@ def _calls(schema: Any) -> Iterator[dict[str, Any]]:
     least = {
         name: values[name][0] for name in schema.get("required", ()) if values.get(name)
     }
-    yield least  # whose defaults may differ
+    yield least  # the defaults of the versions may differ
     for name, samples in values.items():
         for sample in samples:
             yield {**least, name: sample}
-    # Two values in each other's places.
+    # Give each parameter its last value, as if two values were swapped.
     yield {name: samples[-1] for name, samples in values.items() if samples}
 
 
 def _sample_values(schema: Any) -> list[Any]:
-    """Return a few values that *schema* may take."""
+    """Return a few values that *schema* may accept."""
     if not isinstance(schema, Mapping):
         return []
     if isinstance(schema.get("enum"), list):
@@ -198,12 +203,17 @@ def _parameter_findings(
     name: str, schema: Mapping[str, Any], advice: Any
 ) -> Iterator[Diagnostic]:
     text = schema.get("description")
-    # 31.1, third principle: the description is what a model fills the parameter by.
+    # Contract document, 31.1, third principle: a model fills the parameter by its
+    # description.
     if not isinstance(text, str) or not text.strip():
         hint = "say what it is for, with its form and an example"
         yield advice("parameter-no-description", f"{name!r} has no description", hint)
         text = ""
-    # 31.1, second principle: types as narrow as they are.
+    elif _repeats_name(name, text):
+        message = f"the description of {name!r} only repeats the name: {text!r}"
+        hint = "say what it is for, with its form and an example"
+        yield advice("parameter-description-empty", message, hint)
+    # Contract document, 31.1, second principle: declare types as narrow as possible.
     kind = schema.get("type")
     if kind == "string" and _NARROWING_TEXT.isdisjoint(schema):
         choices = _choices_in(text)
@@ -218,9 +228,21 @@ def _parameter_findings(
         yield advice("parameter-no-type", f"{name!r} is of any type", 'add "type"')
 
 
+def _repeats_name(name: str, text: str) -> bool:
+    """Return whether *text* only repeats *name*, like ``"Date range"`` of
+    ``date_range``, the document's own bad example.
+    """
+    if len(text) > 100:
+        return False
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    own = {word.lower() for word in re.findall(r"[^\W_]+", spaced)}
+    said = {word.lower() for word in re.findall(r"[^\W_]+", text)}
+    return bool(said) and said - _EMPTY_WORDS <= own
+
+
 def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the schema itself, or its branches, each with the name of the command that
-    leads there.
+    """Yield the schema itself, or each of its branches, with a phrase that names the
+    branch's command.
     """
     is_branched = False
     for branch in schema.get("oneOf") or []:
@@ -231,7 +253,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
         words = [
             str(declared["const"])
             for declared in properties.values()
-            if "const" in declared
+            if isinstance(declared, Mapping) and "const" in declared
         ]
         yield f" by {' '.join(words)!r}" if words else "", branch
     if not is_branched:

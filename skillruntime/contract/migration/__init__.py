@@ -1,1 +1,1 @@
-"""The steps of migrations, as data."""
+"""Convert arguments of older contract versions, by steps that are data."""

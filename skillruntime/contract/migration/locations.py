@@ -1,6 +1,6 @@
-"""The places inside a JSON value that a step of a migration reads and changes.
+"""Find and change the places inside a JSON value that a migration step names.
 
-A place is the tokens of a JSON Pointer; the token ``*`` means each item of an array.
+A place is a tuple of JSON Pointer tokens; the token ``*`` means each item of an array.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]
 
 
-# It never leaves a migration, and is named for what happened.
+# Without "Error" in its name, because a migration always catches it.
 class StepRefused(Exception):  # noqa: N818
-    """A step cannot be taken on this value: where, and why."""
+    """A step cannot be applied to a value; ``path`` points to the value."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ def copy_json(value: Any) -> Any:
 
 
 def common_prefix(tokens: Tokens) -> Tokens:
-    """Return the beginning of a place up to its last ``*``."""
+    """Return the part of a place up to and including its last ``*``."""
     length = len(tokens)
     while length and tokens[length - 1] != "*":
         length -= 1
@@ -51,13 +51,13 @@ def replace_each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
 
 
 def objects_at(arguments: Any, tokens: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Yield every object of *arguments* in which the last of *tokens* is or could be a
-    member, and its path.
+    """Yield every object of *arguments* that has or could have the last of *tokens* as
+    a member, with the object's path.
     """
     for holder, path in _holders(arguments, tokens):
         if isinstance(holder, dict):
             yield holder, path
-        # Removing an item would shift the places of all that follow.
+        # Removing an item would shift the places of all later items.
         elif _indexes(holder, tokens[-1]):
             raise StepRefused(
                 format_pointer((*path, tokens[-1])),
@@ -68,7 +68,7 @@ def objects_at(arguments: Any, tokens: Tokens) -> Iterator[tuple[dict[str, Any],
 def items_at(
     arguments: dict[str, Any], shared: Tokens
 ) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Yield every object at the place *shared*, and its path."""
+    """Yield every object at the place *shared*, with its path."""
     if not shared:
         yield arguments, ()
         return
@@ -79,7 +79,7 @@ def items_at(
 
 
 def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
-    """Set a member that must not be there yet."""
+    """Set the member *key*, which must not exist yet."""
     if key in holder:
         pointer = format_pointer((*path, key))
         raise StepRefused(
@@ -89,7 +89,9 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:
-    """Set a value some levels down; missing objects on the way are made."""
+    """Set the value at the path *tokens* below *holder*; missing objects on the way are
+    created.
+    """
     for token in tokens[:-1]:
         path = (*path, token)
         member: Any = holder.setdefault(token, {})
@@ -103,9 +105,7 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
 
 
 def _holders(value: Any, tokens: Tokens, path: Path = ()) -> Iterator[tuple[Any, Path]]:
-    """Yield every container that may hold the last of *tokens*, and its path; nothing
-    where there is none.
-    """
+    """Yield every container that may hold the last of *tokens*, with its path."""
     if not isinstance(value, dict | list):
         return
     if len(tokens) == 1:
@@ -125,8 +125,8 @@ def _keys(holder: Any, token: str) -> Any:
 def _indexes(items: list[Any], token: str) -> range:
     if token == "*":
         return range(len(items))
-    # RFC 6901, section 4: ASCII digits only; nine of them are more than any array
-    # holds.
+    # RFC 6901, section 4: ASCII digits only. No array is so long that its indexes need
+    # more than nine digits.
     if not token.isdecimal() or not token.isascii() or len(token) > 9:
         return range(0)
     index = int(token)

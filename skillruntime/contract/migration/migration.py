@@ -1,11 +1,11 @@
-"""How arguments written for an older version of a contract become arguments for a newer
+"""Convert arguments written for an older version of a contract to arguments for a newer
 one.
 
 A migration is data (its steps: `skillruntime.contract.migration.steps`), because a
-skill may come from an untrusted source and reading one must run nothing; only the host
-program may register a Python function as one. Laws: the input is never changed;
-arguments of the new shape come back as they are; a chain is the composition of its
-migrations.
+skill may come from an untrusted source, and reading a skill must not run code; only the
+host program may register a Python function as a migration. Laws: the input is never
+changed; arguments of the new shape are returned unchanged; a chain is the composition
+of its migrations.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Migration", "MigrationError", "chain", "link"]
 
 
 class MigrationError(SkillInputError):
-    """Arguments of an older version cannot become arguments of the newer one.
+    """Arguments of an older version cannot be converted to the newer one.
 
-    ``step`` is the index of the step that could not be taken (from 0), ``path`` the
-    JSON Pointer of the value.
+    ``step`` is the index of the step that failed (from 0), ``path`` the JSON Pointer of
+    the value.
     """
 
     def __init__(self, message: str, *, step: int, path: str, to: Version) -> None:
@@ -54,7 +54,7 @@ class MigrationError(SkillInputError):
 class Migration:
     """The steps that convert arguments of the versions in *source* to version *to*.
 
-    ``source`` is ``None`` until `link` has set it from the migration before;
+    ``source`` is ``None`` until `link` has set it from the preceding migration;
     ``accepts`` is the input schema of the last old version, if the document gives one.
 
     >>> steps = [
@@ -74,12 +74,12 @@ class Migration:
 
     @classmethod
     def from_dict(cls, document: Any, *, where: str = "migration") -> Migration:
-        """Return the migration that *document* describes: ``from``, ``to``,
-        ``accepts``, ``steps``.
+        """Parse *document* into a migration; its fields are ``from``, ``to``,
+        ``accepts`` and ``steps``.
 
         Raises:
-            InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with
-                its path and a sentence.
+            InvalidSkillError: ``details["faults"]`` lists all faults, each with its
+                path and a sentence.
         """
         migration, faults = _read(document)
         if migration is None or faults:
@@ -95,8 +95,7 @@ class Migration:
         source: str | VersionRange | None = None,
         accepts: Mapping[str, Any] | bool | None = None,
     ) -> Migration:
-        """Return a migration that calls *function*, as the host's program registers
-        one.
+        """Return a migration that calls *function*, which the host program registers.
 
         The function gets a copy of the arguments.
 
@@ -111,8 +110,8 @@ class Migration:
         return cls(version, versions, accepts, _function=function)
 
     def covers(self, version: Version | str) -> bool:
-        """Return whether the migration starts from arguments written for *version*;
-        without a range, from those of any release below ``to``.
+        """Return whether the migration converts arguments written for *version*;
+        without a range, it covers every release below ``to``.
         """
         return version in (self.source or VersionRange.between(None, self.to))
 
@@ -126,14 +125,15 @@ class Migration:
         shares nothing with the old.
 
         With *described_texts*, a text that looks like a container does not become an
-        item: ``"['a', 'b']"`` is not one topic. The exceptions are *described_texts*,
-        which the old shape describes, so that they are meant as strings.
+        item: ``"['a', 'b']"`` is not one topic. The texts in *described_texts* are
+        exempt, because the old shape describes their content and they are therefore
+        meant as strings.
 
         Raises:
             MigrationError: a step would overwrite or lose something, or the value has
                 no new form.
         """
-        # The steps work on a copy: the law is that arguments are never changed.
+        # The steps work on a copy, because a migration must not change its input.
         value: dict[str, Any] = copy_json(dict(arguments))
         if self._function is None:
             _take_steps(self.steps, value, self.to, described_texts)
@@ -158,43 +158,58 @@ class Migration:
 
     @property
     def converts(self) -> bool:
-        """Whether a value may be another one afterwards: in another unit, say."""
+        """Whether a step may change a value, for example its unit."""
         if self._function is not None:
             return True
         return any(step.kind in ("convert", "map") for step in self.steps)
 
     @property
     def constants(self) -> list[Any]:
-        """The values that its steps hold, and may put in place of those sent."""
+        """The values in the steps, which may replace values that the caller sent."""
         return [
             step.document[step.kind]
             for step in self.steps
             if step.kind in ("map", "set_default")
         ]
 
-    def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the places of the values of *arguments* that the migration leaves
-        out.
+    def source_of(self, pointer: str) -> str:
+        """Return the pointer, in the old arguments, of the value that the steps move to
+        *pointer*.
+
+        >>> steps = [{"rename": {"from": "/days", "to": "/hours"}}]
+        >>> Migration.from_dict({"to": "2.0.0", "steps": steps}).source_of("/hours")
+        '/days'
         """
+        for step in reversed(self.steps):
+            fields = step.document[step.kind]
+            if step.kind not in ("rename", "move"):
+                continue
+            target = str(fields["to"])
+            if pointer == target or pointer.startswith(f"{target}/"):
+                pointer = str(fields["from"]) + pointer[len(target) :]
+        return pointer
+
+    def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the places of the values of *arguments* that the migration drops."""
         places = [step.place for step in self.steps if step.kind == "drop"]
         return tuple(place for place in places if _holds(arguments, place))
 
 
 MOST_MIGRATIONS = 100
-"""How many migrations one contract may have."""
+"""The maximum number of migrations of one contract."""
 
 
 def link(
     migrations: Iterable[Migration], current: Version | None = None
 ) -> tuple[Migration, ...]:
-    """Return *migrations* sorted by target; one without a ``from`` starts at the
+    """Return *migrations* sorted by target; a migration without ``from`` starts at the
     previous target.
 
-    *current* is the contract's own version: no migration leads above it.
+    *current* is the contract's own version, which no migration may exceed.
 
     Raises:
-        InvalidSkillError: they do not form a chain; ``details["faults"]`` lists what
-            breaks it.
+        InvalidSkillError: they do not form a chain; ``details["faults"]`` lists the
+            faults.
     """
     listed = list(migrations)
     faults: list[str] = []
@@ -249,11 +264,11 @@ def _unusable_list(messages: list[str]) -> InvalidSkillError:
 
 
 def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migration]:
-    """Return the migrations to apply, one after the other, to arguments written for
-    *version*; empty if none covers it.
+    """Return the migrations to apply, in order, to arguments written for *version*;
+    empty if none covers it.
 
-    If several cover a version, the one that leads furthest is used: an author writes a
-    shortcut to be used.
+    If several cover a version, the one that leads furthest is used: the author wrote it
+    as a shortcut.
 
     >>> migrations = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
     >>> [str(migration.to) for migration in chain(migrations, "1.4.0")]
@@ -330,7 +345,8 @@ _FIELDS = ("from", "to", "accepts", "steps", "description")
 def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
-    # A step would write it into arguments, where no engine can judge it.
+    # A step would write a value that is not JSON into the arguments, where no schema
+    # engine can validate it.
     fault = find_fault(document)
     if fault is not None:
         return None, [("", f"must be JSON, but holds {fault}")]
@@ -350,8 +366,8 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
 def _read_versions(
     document: dict[str, Any], faults: list[tuple[str, str]]
 ) -> tuple[Version, VersionRange | None]:
-    """Return the version that the migration leads to and those that it starts from, and
-    add what is wrong with them to *faults*.
+    """Return the version that the migration leads to and the range that it starts from;
+    add their faults to *faults*.
     """
     to = Version(0, 0, 0)
     source: VersionRange | None = None

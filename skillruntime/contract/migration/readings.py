@@ -1,8 +1,8 @@
-"""Find out which version arguments were written for, and bring them to the current
+"""Determine which version arguments were written for, and convert them to the current
 shape.
 
-Arguments that fit an older shape unchanged are of that version. Arguments that fit no
-shape are read by each of them, and refused if two readings differ. Repairs and
+Arguments that fit an older shape unchanged belong to that version. Arguments that fit
+no shape are read by every shape, and refused if two readings differ. Repairs and
 migrations both depend on the shape that applies, so they cannot be separated.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillruntime.contract.migration.value_conversions import show
 from skillruntime.contract.reading.arguments import pieces
 from skillruntime.contract.repair_rules import (
     CONTAINER_TEXT,
@@ -22,10 +23,20 @@ from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import is_same
-from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, ValuePath, parse_pointer
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    ValuePath,
+    parse_pointer,
+    value_at,
+)
 from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema
-from skillruntime.contract.schemas.subschemas import declared_properties, subschemas
+from skillruntime.contract.schemas.subschemas import (
+    declared_properties,
+    judging,
+    kinds_taken_by,
+    subschemas,
+)
 from skillruntime.errors import (
     ErrorCode,
     SkillError,
@@ -42,8 +53,8 @@ class Shapes(NamedTuple):
     """The shapes of one contract's arguments: the *current* one of *version*, and the
     *older* ones.
 
-    Each of *older* is what the migration of the same index starts from, where it is
-    known; *reserved* are the names of all their parameters.
+    Each item of *older* is the shape that the migration of the same index starts from,
+    if it is known; *reserved* holds the names of all parameters of all shapes.
     """
 
     current: Schema
@@ -54,8 +65,8 @@ class Shapes(NamedTuple):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The migrations, newest first, from which the way leads to the current line of
-        versions.
+        """The indexes of the migrations, newest first, whose chain leads to the current
+        line of versions.
         """
         if not self.migrations:
             return ()
@@ -69,19 +80,17 @@ class Shapes(NamedTuple):
         return tuple(reversed(starts))
 
     def arrives(self, version: Version) -> bool:
-        """Return whether arguments in the shape of *version* are of the current
-        line.
-        """
+        """Return whether *version* is on the current line of versions."""
         from skillruntime.contract.versions import Version, same_line
 
         return self.version is None or same_line(Version.parse(self.version), version)
 
 
 class Reading(NamedTuple):
-    """Arguments brought to the current shape.
+    """Arguments converted to the current shape.
 
-    ``sent`` are their keys in the shape that they were read by; ``dropped`` the places
-    of the values that a migration left out.
+    ``sent`` holds their keys in the shape by which they were read, ``dropped`` the
+    places of the values that a migration dropped.
     """
 
     coerced: Coerced
@@ -93,7 +102,7 @@ class Reading(NamedTuple):
 def read_as_version(
     shapes: Shapes, arguments: Any, version: str | None, policy: Policy
 ) -> Reading:
-    """Find out which version *arguments* were written for, and bring them to the
+    """Determine which version *arguments* were written for, and convert them to the
     current shape.
     """
     if version is not None:
@@ -120,17 +129,17 @@ def read_as_version(
 def _read_by_each(
     shapes: Shapes, arguments: Any, starts: tuple[int, ...], policy: Policy
 ) -> Reading:
-    """Read *arguments*, which fit no shape as they are, by the current shape and those
-    before *starts*.
+    """Read *arguments*, which fit no shape unchanged, by the current shape and by the
+    shapes before the migrations *starts*.
 
     Raises:
-        SkillInputError: they cannot be repaired to fit any shape, or two readings
-            differ.
+        SkillInputError: the arguments cannot be repaired to fit any shape, or two
+            readings differ.
     """
     readings: list[Reading] = []
     refusal: SkillInputError | None = None
-    # The current shape first: most callers are current, and among old ones the newest
-    # are the likeliest.
+    # The current shape is tried first, then the newest, because newer callers are more
+    # likely.
     for start in (None, *starts):
         if start is not None and shapes.older[start] is None:
             continue
@@ -150,11 +159,11 @@ def _read_by_each(
 def _formally_repaired(
     shapes: Shapes, arguments: Any, policy: Policy
 ) -> Coerced | None:
-    """Return *arguments* in the form of the newest shape that they fit once a wrapper
-    or quotes are taken off.
+    """Return *arguments* without a wrapper or quotes, by the newest shape that they
+    then fit.
 
-    They are then read like the same call without the wrapper or the quotes, whatever
-    version that is of.
+    The result is then read like a call that was sent without the wrapper or the quotes,
+    of whatever version.
     """
     for shape in (shapes.current, *(shapes.older[index] for index in shapes.starts)):
         if shape is None:
@@ -173,13 +182,13 @@ def _formally_repaired(
 def _of_old_caller(
     shapes: Shapes, arguments: Any, index: int, policy: Policy
 ) -> Reading:
-    """Bring *arguments*, which fit the shape before migration *index* as they are, to
+    """Convert *arguments*, which fit the shape before migration *index* unchanged, to
     the current shape.
 
-    They are also read by the current shape. A container written in a string is the
-    commonest error of current callers: where the current shape needs no other repair
-    and the old one says nothing about that string, it is the container. Where the two
-    readings differ otherwise, the call is refused.
+    The arguments are also read by every newer shape. A container written in a string is
+    the most common error of current callers: if a newer shape needs no other repair and
+    the old shape does not describe the string's content, the string is read as the
+    container. If the two readings differ otherwise, the call is refused.
     """
     old = _read_from(shapes, arguments, index, policy, may_hold_containers=True)
     shape = shapes.older[index]
@@ -207,7 +216,8 @@ def _of_old_caller(
             if not any(_describes_text(shape.references, place) for place in places):
                 return reading
         raise _unclear_version(shapes)
-    # Refuses a container in a text that would become an item.
+    # This second reading refuses a text that looks like a container and would become an
+    # item.
     _read_from(shapes, arguments, index, policy)
     return old
 
@@ -227,15 +237,15 @@ def _may_hold_container(
     for name, text in arguments.items():
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
-        kinds = {
-            str(schema.get("type"))
-            for schema in subschemas(newer.references, ValuePath((name,)))
-        }
+        described = judging(newer.references, ValuePath((name,)))
+        places = [location for location, _ in described]
+        kinds = kinds_taken_by(newer.references, places) - {"null"}
         takes_only_containers = bool(kinds) and kinds <= {"array", "object"}
         begins_with_bracket = text.strip(" '\"`\n")[:1] in ("[", "{", "(")
         if takes_only_containers and begins_with_bracket:
             return True
-        # "AI, space" may be two topics of a newer caller, or one of an older one.
+        # "AI, space" may be two topics of a newer caller, or one topic of an older
+        # caller.
         if len(pieces(text)) > 1 and kinds == {"array"}:
             return True
     return False
@@ -285,8 +295,8 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
 
 
 def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
-    """Return whether *arguments* fit the current shape and use a name of it that the
-    shape before *start* lacks.
+    """Return whether *arguments* were written for the current shape: they fit it, and
+    use a name that is not in the older shape, which migration *start* migrates.
     """
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
@@ -305,18 +315,20 @@ def _read_from(
     *,
     may_hold_containers: bool = False,
 ) -> Reading:
-    """Read *arguments* in the shape before migration *start* and bring them to the
-    current shape; ``None`` means that they are in the current shape.
+    """Read *arguments* in the shape before migration *start* and convert them to the
+    current shape; a *start* of ``None`` means that they are in the current shape.
     """
     repairs: tuple[Repair, ...] = ()
     value = arguments
     sent: frozenset[str] | None = None
     dropped: tuple[str, ...] = ()
+    taken: list[Migration] = []
     if start is not None:
         from skillruntime.contract.migration.migration import chain
 
         first = shapes.migrations[start]
-        for migration in (first, *chain(shapes.migrations, first.to)):
+        taken = [first, *chain(shapes.migrations, first.to)]
+        for migration in taken:
             shape = shapes.older[shapes.migrations.index(migration)]
             if shape is not None:
                 coerced = _coerced(shapes, value, shape, policy)
@@ -329,7 +341,15 @@ def _read_from(
             if not may_hold_containers:
                 described = _described_texts(value, shape)
             value = migration.apply(value, described_texts=described)
-    coerced = _coerced(shapes, value, shapes.current, policy)
+    try:
+        coerced = _coerced(shapes, value, shapes.current, policy)
+    except SkillInputError as refusal:
+        if not taken:
+            raise
+        errors = [
+            _as_sent(error, arguments, taken, shapes) for error in refusal.skill_errors
+        ]
+        raise SkillInputError(str(refusal), skill_errors=errors) from None
     if sent is None:
         sent = frozenset(coerced.value)
     source = None if start is None else str(shapes.migrations[start].source)
@@ -354,8 +374,31 @@ def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> C
     return coerced
 
 
+def _as_sent(
+    error: SkillError, arguments: Any, taken: list[Migration], shapes: Shapes
+) -> SkillError:
+    """Return *error*, which is about migrated arguments, with the caller's pointer and
+    value in its message.
+    """
+    details = error.details or {}
+    pointer = str(details.get("path", ""))
+    source = pointer
+    for migration in reversed(taken):
+        source = migration.source_of(source)
+    try:
+        value = value_at(arguments, parse_pointer(source))
+    except (LookupError, ValueError):
+        return error
+    is_as_sent = source == pointer and details.get("received") == show(value)
+    if not pointer or is_as_sent:
+        return error
+    shown = "" if shapes.current.may_hold_secrets else f" {show(value)}"
+    message = f"{error.message} (from{shown} at {source} of {taken[0].source})"
+    return replace(error, message=message)
+
+
 def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
-    """Return *error* without the suggestion of a name under which a migration puts
+    """Return *error* without the suggestion of a name under which a migration writes
     another value.
 
     450.00 sent as ``max_price_cents`` because ``max_price`` was refused would be 4.50.
@@ -375,18 +418,18 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
     return error
 
 
-# Rules of repair by which a value stays what it is, in another form.
+# Repair rules that change the form of a value and not its meaning.
 _FORMAL = rules_that("rewrites")
-# Keywords that say what a string holds.
+# Keywords that describe the content of a string.
 _DESCRIBING = frozenset({"format", "pattern", "contentMediaType", "enum", "const"})
-# Rules of repair that leave out or make up something: a reading that needs them says
-# nothing about its version.
+# Repair rules that drop or invent something. A reading that needs them says nothing
+# about its version.
 _UNCOUNTED = rules_that("omits")
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
-    """Return whether an old shape describes the content of the string at *path*, so
-    that it is meant as a string.
+    """Return whether an old shape describes the content of the string at *path*, which
+    is then meant as a string.
     """
     return any(
         not _DESCRIBING.isdisjoint(schema)
@@ -395,8 +438,8 @@ def _describes_text(references: References, path: tuple[str, ...]) -> bool:
 
 
 def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
-    """Return the strings of *arguments* that *shape* describes, so that they are meant
-    as strings.
+    """Return the strings of *arguments* whose content *shape* describes, which are then
+    meant as strings.
     """
     texts: set[str] = set()
     if shape is None:

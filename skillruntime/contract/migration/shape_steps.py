@@ -1,5 +1,5 @@
-"""The steps that change where values are: rename, move, wrap, unwrap, set_default and
-drop.
+"""Define the steps that change where values are: rename, move, wrap, unwrap,
+set_default and drop.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _move(fields: StepFields) -> Change:
     fields.same_array(source, target)
     fields.different(source, target)
     shared = common_prefix(source)
-    # The places inside the item that both share.
+    # The places relative to the array item that both share.
     inner_source = source[len(shared) :] or ("",)
     inner_target = target[len(shared) :] or ("",)
 
@@ -97,7 +97,7 @@ def _drop(fields: StepFields) -> Change:
     return change
 
 
-# Kind -> what reads it, and whether it may be written as a pointer alone.
+# Kind -> its parser, and whether the step may be written as a pointer alone.
 SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Change], bool]] = {
     "rename": (_rename, False),
     "move": (_move, False),

@@ -1,6 +1,4 @@
-"""The document of one step of a migration, read field by field: all that is wrong with
-it is collected.
-"""
+"""Read the document of one migration step field by field, and collect all its faults."""
 
 from __future__ import annotations
 
@@ -9,17 +7,18 @@ from typing import Any, TypeAlias
 from skillruntime.contract.migration.locations import Tokens, common_prefix
 from skillruntime.contract.schemas.pointer import parse_pointer
 
-# Where in the document, as a JSON Pointer, and a sentence.
+# The JSON Pointer of a place in the document, and a sentence about the fault.
 Fault: TypeAlias = tuple[str, str]
 
 MAX_TOKENS = 64
 
-REFUSED_PLACE: Tokens = ("",)
-"""The tokens that stand in for a pointer that was refused."""
+REFUSED_PLACE: Tokens = ()
+"""The value of a pointer that was refused; an accepted pointer has at least one token.
+"""
 
 
 class MalformedStepError(ValueError):
-    """The document of a step is malformed: ``faults`` lists all that is wrong."""
+    """The document of a step is malformed; ``faults`` lists all faults."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(
@@ -32,9 +31,7 @@ REQUIRED: Any = object()
 
 
 class StepFields:
-    """The fields of one step's document, read one by one; all that is wrong with them
-    is collected.
-    """
+    """A reader of the fields of one step's document, which collects all faults."""
 
     def __init__(self, kind: str, document: Any) -> None:
         self._kind = kind
@@ -67,7 +64,7 @@ class StepFields:
         default: Any = REQUIRED,
     ) -> Any:
         """Return the field *name*, which must be of the type *kind*; ``None`` if it is
-        refused. *expected* says in words what it must be.
+        refused. *expected* describes a valid value for the message.
         """
         self._read.add(name)
         value = self._document.get(name, default)
@@ -86,7 +83,7 @@ class StepFields:
         return value
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
-        """Return the field *name*, which is one of *words*."""
+        """Return the field *name*, which must be one of *words*."""
         expected = f"one of {', '.join(words)}"
         word = self.take(name, str, expected)
         if word is not None and word not in words:
@@ -96,7 +93,8 @@ class StepFields:
     def place(self, name: str, *, member: bool) -> Tokens:
         """Return the tokens of the pointer *name*, or `REFUSED_PLACE`.
 
-        With *member*, it must name a member of an object, to add or remove.
+        With *member*, it must name a member of an object, which can be added or
+        removed.
         """
         pointer = self.take(name, str, "a JSON Pointer, such as '/topics'")
         if pointer is None:
@@ -153,7 +151,7 @@ class StepFields:
         """Refuse the fields that were not read.
 
         Raises:
-            MalformedStepError: anything is wrong with the document.
+            MalformedStepError: the document has a fault.
         """
         known = ", ".join(sorted(self._read))
         for name in self._document:

@@ -1,16 +1,16 @@
-"""The steps of a migration, as data: each changes arguments of an old shape a little
-towards the new one.
+"""Parse the steps of a migration, each of which makes one small change to arguments of
+an old shape.
 
 A step is a JSON object with one key, its kind::
 
     {"rename": {"from": "/count", "to": "/limit"}}
         another name in the same object
     {"move": {"from": "/options/lang", "to": "/lang"}}
-        another place; missing objects on the way are made
+        another place; missing objects on the way are created
     {"wrap": "/topics"}
-        a value becomes an array of one; an array is left alone
+        a value becomes an array of one item; an array is left unchanged
     {"unwrap": "/topics"}
-        an array of one becomes its item
+        an array of one item becomes that item
     {"set_default": {"at": "/format", "value": "brief"}}
         a value where none was given
     {"drop": "/legacy"}
@@ -28,8 +28,9 @@ A step is a JSON object with one key, its kind::
 
 Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is
 an ordinary key elsewhere; the places of one step share everything up to their last
-``*``. A step does nothing where its source is missing, so it leaves alone what is in
-the new shape already. A step never overwrites: a value at the target is an error.
+``*``. A step does nothing if its source is missing, and thus leaves values that already
+have the new shape unchanged. A step never overwrites: a value at the target is an
+error.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _KINDS = {**SHAPE_STEPS, **VALUE_STEPS}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its kind, its document as it was written, and what it does."""
+    """One step: its kind, its original document, and the change that it makes."""
 
     kind: str
     document: Mapping[str, Any]
@@ -61,7 +62,7 @@ class Step:
 
     @property
     def place(self) -> str:
-        """The place that the step takes a value from."""
+        """The place from which the step takes a value."""
         fields = self.document[self.kind]
         if isinstance(fields, str):
             return fields
@@ -72,8 +73,8 @@ class Step:
 
 
 def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Fault]]:
-    """Return the steps that *documents* describe, and all that is wrong with them as
-    (JSON Pointer, sentence).
+    """Parse *documents* into steps; return them and all faults, each as (JSON Pointer,
+    sentence).
 
     >>> documents = [{"rename": {"from": "/count", "to": "/limit"}}]
     >>> (step,), faults = parse_steps(documents, "/steps")

@@ -1,5 +1,5 @@
-"""One value as another type, exactly or not at all: what a step of a migration may do
-to text and numbers.
+"""Convert one value to another type exactly, or refuse it: the conversions of texts and
+numbers that a migration step may make.
 """
 
 from __future__ import annotations
@@ -7,17 +7,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 TYPES = ("string", "integer", "number", "boolean")
 
 
 def same_as(value: Any) -> Any:
-    """Return a key that is equal for equal JSON values and for no others: 1 equals 1.0
-    but not true.
-    """
+    """Return a key that is equal only for equal JSON values: 1 equals 1.0 but not true."""
     if isinstance(value, dict):
         members = frozenset((key, same_as(member)) for key, member in value.items())
         return ("object", members)
@@ -27,7 +27,9 @@ def same_as(value: Any) -> Any:
 
 
 def exact_number(value: float | Decimal) -> Fraction:
-    """Return the number that *value* writes: 0.1 is a tenth."""
+    """Return *value* as an exact number: 0.1 is one tenth."""
+    from fractions import Fraction  # most contracts have no migration
+
     if isinstance(value, float):
         return Fraction(Decimal(repr(value)))
     return Fraction(value)
@@ -35,7 +37,7 @@ def exact_number(value: float | Decimal) -> Fraction:
 
 def type_of(value: Any) -> str:
     """Return the JSON type of *value*; a number without a fraction is an integer,
-    however it is written.
+    even if it is written as 1.0.
     """
     match value:
         case bool():
@@ -56,8 +58,8 @@ def type_of(value: Any) -> str:
 
 
 def is_type(kind: str, wanted: str) -> bool:
-    """Return whether a value of the JSON type *kind* is of the type *wanted*: an
-    integer is a number too.
+    """Return whether the JSON type *kind* counts as the type *wanted*; an integer is
+    also a number.
     """
     return kind == wanted or (kind == "integer" and wanted == "number")
 
@@ -86,7 +88,7 @@ def _write_number(value: float) -> str | None:
         value = int(value)
     try:
         return str(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except ValueError:  # str() of an integer is limited to 4,300 digits
         return None
 
 

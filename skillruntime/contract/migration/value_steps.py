@@ -1,4 +1,4 @@
-"""The steps that change what a value is: map, convert and split."""
+"""Define the steps that change a value itself: map, convert and split."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _map(fields: StepFields) -> Change:
 
 
 def _pairs(fields: StepFields) -> list[tuple[Any, Any]]:
-    """Return the pairs of an old value and a new one."""
+    """Return the pairs of an old and a new value."""
     expected = "an object of old value -> new value, or an array of such pairs"
     values = fields.take("values", (dict, list), expected)
     if values is None:
@@ -109,8 +109,8 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
             return value
         try:
             result = exact_number(value) * factor / divisor + offset
-            # Beyond 2**53 a float cannot hold every integer, so a whole result of a
-            # float stays a float.
+            # Beyond 2**53 a float cannot hold every integer; therefore a whole result
+            # of a float stays a float.
             is_exact = isinstance(value, int) or abs(result) < _EXACT_BELOW
             if is_exact and result.denominator == 1:
                 return int(result)
@@ -124,8 +124,8 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
 
 
 def _number(fields: StepFields, name: str, default: int) -> Fraction:
-    """Return the number of that *name*; a factor or divisor, which is 1 by *default*,
-    is not 0.
+    """Return the number in the field *name*; a factor or divisor, whose *default* is 1,
+    must not be 0.
     """
     number = fields.take(name, (int, float), "a number", default)
     if number is None:
@@ -155,14 +155,13 @@ def _split(fields: StepFields) -> Change:
     def new(value: Any, _: str) -> Any:
         if not isinstance(value, str):
             return value
-        if not value.strip():
-            return []
-        return [part.strip() for part in value.split(separator or None)]
+        parts = [part.strip() for part in value.split(separator or None)]
+        return [part for part in parts if part]
 
     return replace_each(place, new)
 
 
-# Kind -> what reads it, and whether it may be written as a pointer alone.
+# Kind -> its parser, and whether the step may be written as a pointer alone.
 VALUE_STEPS: dict[str, tuple[Callable[[StepFields], Change], bool]] = {
     "map": (_map, False),
     "convert": (_convert, False),

@@ -1,1 +1,1 @@
-"""Read the text that a model wrote into arguments."""
+"""Parse the text that a model wrote for a call into arguments."""

@@ -1,26 +1,28 @@
 """Parse the raw text that a model wrote into arguments: malformed syntax is repaired
-and named, a cut text is refused.
+and recorded, truncated text is refused.
 
-The law: a text is repaired only where it can be read in one way. Nothing is completed,
-except the last brace after a value that closed itself, and only where the caller says
-that the model stopped by itself. A text that is cut inside a string, key, number or
-literal, between the items of an array, or after a comma or colon is a
+The law: a text is repaired only if it has exactly one possible reading. Nothing is
+completed, except the last brace after a value that closed itself, and only if the
+caller says that the model stopped by itself. A text that ends inside a string, key,
+number or literal, between the items of an array, or after a comma or colon is a
 ``TruncatedInputError``.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, NoReturn
 
+from skillruntime.contract.reading.chat_marks import Holds
 from skillruntime.contract.reading.json_text import (
     TOO_DEEP,
     TWO_READINGS,
     LenientParser,
     UnreadableError,
     decode,
+    decode_valid,
+    decode_with_last_comma,
     has_unclear_escape,
 )
 from skillruntime.contract.repair_rules import (
@@ -29,15 +31,22 @@ from skillruntime.contract.repair_rules import (
     EMPTY_TEXT,
     MARKDOWN_FENCE,
     REPEATED_OBJECT,
+    TRAILING_COMMA,
 )
-from skillruntime.contract.schemas.plain_json import find_fault, is_same, is_unicode
+from skillruntime.contract.schemas.plain_json import (
+    Plainness,
+    find_fault,
+    is_same,
+    is_unicode,
+)
 from skillruntime.errors import SkillInputError, TruncatedInputError
+from skillruntime.lazy_patterns import lazy_pattern
 
 MAX_CHARACTERS = 10_000_000
-# How many texts may surround a text that is encoded as a JSON string.
+# The maximum depth of JSON strings inside JSON strings.
 MAX_NESTING = 2
-# The finish reasons by which a provider says that the model stopped by itself, as each
-# writes it.
+# The finish reasons by which providers say that the model stopped by itself, in their
+# spelling.
 FINISHED = frozenset(
     {
         # OpenAI, and the many servers that speak its protocol.
@@ -53,11 +62,11 @@ FINISHED = frozenset(
         "COMPLETE",
         "TOOL_CALL",
         # Hugging Face's text generation server. Its `eos_token` is left out: it also
-        # ends texts that were cut.
+        # ends truncated texts.
         "eos",
     }
 )
-# The finish reasons, in small letters, by which a provider says that the model was
+# The finish reasons, in lower case, by which providers say that the model was
 # interrupted.
 CUT_OFF_REASONS = frozenset(
     {
@@ -71,42 +80,47 @@ CUT_OFF_REASONS = frozenset(
         "safety",
     }
 )
-# What separates the items of a list: comma, semicolon, bar, tab, line, and the commas
-# of Chinese, Japanese and Arabic.
-_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
+# The separators of list items: comma, semicolon, tab, newline, bar, and the commas and
+# semicolons of Chinese, Japanese and Arabic.
+_LISTING = lazy_pattern("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
 
 
 class Parsed(NamedTuple):
-    """The value that a text writes, and the rules by which its syntax was repaired, in
-    the order they were needed.
+    """The parsed value of a text, and the rules that repaired its syntax, in the order
+    of their use.
 
-    ``tool`` is the name of the tool that the text calls, where its form gives one. With
-    ``strings``, the value holds the texts of a chat template's parameters, and
-    ``strings`` says of some of them whether they are strings.
+    ``tool`` is the name of the called tool, if the form of the call contains one. If
+    ``strings`` is set, ``value`` holds the texts of a chat template's parameters, and
+    ``strings`` says for some of them whether they are strings. ``holds`` says whether
+    ``value`` is an envelope or the arguments, if the form of the call says so.
+    ``plain`` is the plainness of ``value``, if it is known.
     """
 
     value: Any
     rules: tuple[str, ...] = ()
     tool: str = ""
     strings: dict[str, bool] | None = None
+    holds: Holds = ""
+    plain: Plainness | None = None
 
 
 class _Options(NamedTuple):
-    """How a text is read.
+    """The options for reading a text.
 
-    ``literals`` keeps decimals as they are written, ``may_close`` closes an open
-    object; ``names`` are the declared parameters and ``tool`` is the tool's name.
-    ``nesting`` counts the texts around this one: JSON strings, and fences.
+    ``literals`` keeps decimals as written, ``may_close`` allows closing an open object;
+    ``names`` are the declared parameters and ``tool`` is the tool's name. ``nesting``
+    counts the JSON strings and fences around the text.
     """
 
     literals: bool = True
     may_close: bool = False
     names: Collection[str] = ()
+    required: Collection[str] = ()
     tool: str = ""
     nesting: int = 0
 
     def for_inner_text(self) -> _Options:
-        """Return the options for a text inside a text."""
+        """Return the options for a text inside this text."""
         return self._replace(literals=True, nesting=self.nesting + 1)
 
 
@@ -117,17 +131,18 @@ def parse_arguments(
     literals: bool = False,
     quoting: bool = True,
     names: Collection[str] = (),
+    required: Collection[str] = (),
     tool: str = "",
 ) -> Parsed:
-    """Return the JSON value that *text* writes; an empty text is an empty object.
+    """Parse *text* into a JSON value; an empty text is an empty object.
 
     *finish_reason* is the provider's word for why the model stopped: a missing last
-    brace is added only if it is one of ``FINISHED``. With *literals*, a number that a
-    float would not keep as it was written is a ``Decimal``, which does, so that
-    ``1.50`` can become the text ``"1.50"``. Without *quoting*, no error quotes the
-    text: it may hold a secret. *names* are the declared parameters: a value given to
-    one of them beside the object is refused, not ignored. *tool* is the name of the
-    tool, where it is known.
+    brace is added only if it is one of ``FINISHED``. With *literals*, a number whose
+    spelling a float would change is a ``Decimal``, so that ``1.50`` can become the text
+    ``"1.50"``. Without *quoting*, no error quotes the text: it may hold a secret.
+    *names* are the declared parameters: a value given to one of them beside the object
+    is refused, not ignored. *required* are the parameters that a call must have, *tool*
+    is the name of the tool, if it is known.
 
     >>> parse_arguments('{"a": 1,}').value
     {'a': 1}
@@ -137,33 +152,33 @@ def parse_arguments(
 
     Raises:
         TruncatedInputError: the text was cut off.
-        SkillInputError: the text is not one JSON object, and cannot be read as one in
-            only one way.
+        SkillInputError: the text is not one JSON object, and does not have exactly one
+            reading as an object.
     """
-    # Before any parsing: a text that was cut off may be whole JSON by chance.
+    # Check this before parsing, because a truncated text may be valid JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
         raise cut_off(
             f"stop early: the model was cut off (finish_reason {finish_reason})"
         )
     may_close = str(finish_reason) in FINISHED
-    options = _Options(literals, may_close, names, tool)
+    options = _Options(literals, may_close, names, required, tool)
     failure: UnreadableError | None = None
     try:
         parsed = _parse(text, options)
-        if "\\u" in text or not text.isascii():
+        if _may_hold_surrogates(text):
             _check_unicode(parsed.value)
     except UnreadableError as error:
         failure = error
-    # Outside the handler: an error raised inside it would carry this one, which quotes
-    # the text, as its context.
+    # Raise outside the handler: inside it, the new error would have this error, which
+    # quotes the text, as its context.
     if failure is not None:
         fail(failure, quoting)
     return parsed
 
 
 def parse_container(text: str) -> Parsed | None:
-    """Return the array or object that *text* writes in JSON or as a Python literal;
-    ``None`` if it writes neither.
+    """Parse *text* into an array or object, from JSON or a Python literal; return
+    ``None`` if it is neither.
 
     >>> parse_container("['a', 'b']").value
     ['a', 'b']
@@ -188,8 +203,8 @@ def parse_container(text: str) -> Parsed | None:
 
 
 def wrapped(content: Any) -> Any:
-    """Return *content*, which is under a wrapper's name, as an array or object if it is
-    one or writes one; return anything else unchanged.
+    """Return *content*, the value of a wrapper's key, parsed if it is the text of an
+    array or object, else unchanged.
 
     >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
     ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
@@ -199,8 +214,7 @@ def wrapped(content: Any) -> Any:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the items that *text* may list; all of it is one item if it has no
-    separator.
+    """Return the items that *text* may list; a text without separators is one item.
 
     >>> pieces("red, green"), pieces("red")
     (['red', 'green'], ['red'])
@@ -209,7 +223,7 @@ def pieces(text: str) -> list[str]:
 
 
 def looks_like_container(text: str) -> bool:
-    """Return whether *text* writes an array or object, well-formed or not.
+    """Return whether *text* looks like an array or object, well-formed or not.
 
     >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'")]
     [True, True, True]
@@ -218,7 +232,7 @@ def looks_like_container(text: str) -> bool:
     """
     plain = text.strip(" \t\r\n'\"`")
     closing = {"[": "]", "{": "}"}.get(plain[:1])
-    # A bracket that is closed only inside the text, as in `[Breaking] news`, is prose.
+    # A first bracket that is closed inside the text, as in `[Breaking] news`, is prose.
     if closing and (plain.endswith(closing) or closing not in plain):
         return True
     return parse_container(text) is not None
@@ -246,18 +260,18 @@ def _parse_container_leniently(text: str) -> Parsed | None:
     return Parsed(value, tuple(parser.rules))
 
 
-# Longest first: a fence of three backticks begins with one.
+# Longest first: a fence of three backticks also begins with one backtick.
 _FENCES = ("```", "~~~", "**", '"""', "'''", "`")
 _CONTAINER_FENCES = (*_FENCES, "'")
 
 
 def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
-    """Return what *text* writes inside a Markdown fence or inside quotes that JSON does
-    not have, else *text* itself.
+    """Return *text* without a surrounding Markdown fence or quotes that JSON does not
+    have; without either, return *text* itself.
 
     Raises:
-        UnreadableError: a backslash stands in such quotes; whether it escapes the next
-            character cannot be known.
+        UnreadableError: there is a backslash in such quotes, which may or may not
+            escape the next character.
     """
     for mark in marks:
         if len(text) < 2 * len(mark):
@@ -273,13 +287,11 @@ def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
     return text
 
 
-_LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
+_LANGUAGE = lazy_pattern(r"^[\w+-]*[ \t]*\r?\n?")
 
 
 def _decode_string(text: str) -> str | None:
-    """Return the text that *text* writes as a JSON string, whole or without its quotes:
-    ``{\\"a\\": 1}``.
-    """
+    """Decode *text*, a JSON string with or without its outer quotes: ``{\\"a\\": 1}``."""
     if text[:1] == '"':
         string = text
     elif _ESCAPED.match(text):
@@ -295,13 +307,13 @@ def _decode_string(text: str) -> str | None:
     return value
 
 
-_ESCAPED = re.compile(r'[\[{](?:\s|\\[nrt])*\\"')
+_ESCAPED = lazy_pattern(r'[\[{](?:\s|\\[nrt])*\\"')
 _LENIENT = json.JSONDecoder(strict=False)
 
 
 def cut_off(where: str) -> TruncatedInputError:
-    """Return the error of arguments that were cut off, as *where* says: ``end inside a
-    string``.
+    """Return the error for truncated arguments; *where* continues its message, as in
+    ``end inside a string``.
     """
     return TruncatedInputError(
         f"The arguments {where}",
@@ -311,8 +323,8 @@ def cut_off(where: str) -> TruncatedInputError:
 
 
 def too_deep() -> SkillInputError:
-    """Return the error of arguments with more levels than can be read: Python's json
-    has a limit of its own.
+    """Return the error for arguments with too many levels; Python's json also has a
+    limit.
     """
     return SkillInputError(
         "The arguments are nested deeper than JSON can be read here",
@@ -321,8 +333,8 @@ def too_deep() -> SkillInputError:
 
 
 def fail(error: UnreadableError, quoting: bool) -> NoReturn:
-    """Raise *error* as one of the library's own; with *quoting*, the message quotes the
-    text.
+    """Raise the library's public error for *error*; with *quoting*, the message quotes
+    the text.
     """
     message = str(error) if quoting else error.unquoted
     if error.cut:
@@ -344,20 +356,27 @@ def _parse(text: str, options: _Options) -> Parsed:
     # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows
     # write it.
     text = text.removeprefix("\ufeff").strip()
-    # What OpenAI-compatible servers send for a call without arguments; the schema
+    # OpenAI-compatible servers send this for a call without arguments; the schema
     # decides whether that is enough.
     if text in ("", "null", "None"):
         return Parsed({}, (EMPTY_TEXT,))
+    without_comma = decode_with_last_comma(text)
+    if without_comma is not None:
+        return Parsed(without_comma, (TRAILING_COMMA,))
     try:
-        parsed = Parsed(decode(text, literals=options.literals))
+        if options.literals:
+            parsed = Parsed(decode(text, literals=True))
+        else:
+            value, plain = decode_valid(text)
+            parsed = Parsed(value, plain=plain)
     except RecursionError:
         raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
-        # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
+        # CPython's int() has a limit of 4,300 digits and raises a ValueError above it.
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
         parsed = _parse_malformed(text, options)
-    # Models that write JSON inside JSON sometimes encode the whole once more.
+    # Models that write JSON inside JSON sometimes encode the whole text once more.
     if isinstance(parsed.value, str) and options.nesting < MAX_NESTING:
         inner = _parse_encoded(parsed.value, options)
         return _with_rules_before((*parsed.rules, DOUBLE_ENCODING), inner)
@@ -375,13 +394,24 @@ def _parse_encoded(text: str, options: _Options) -> Parsed:
     """Parse *text*, which was encoded in a string, if the meaning of its remaining
     backslashes is certain.
 
-    A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON;
-    decoded, it holds a tab.
+    A model that escapes only the quotes writes the path `C:\\\\temp` as it is in JSON;
+    decoded, the path holds a tab.
     """
     is_container = text.lstrip()[:1] in ("{", "[")
     if "\\" in text and is_container and has_unclear_escape(text):
         raise UnreadableError(TWO_READINGS)
     return _parse(text, options.for_inner_text())
+
+
+def _may_hold_surrogates(text: str) -> bool:
+    """Return whether the value of *text* may contain a surrogate, literal or escaped."""
+    if "\\u" in text and _SURROGATE_ESCAPE.search(text):
+        return True
+    return not text.isascii() and not is_unicode(text)
+
+
+# RFC 8259, section 7: a pair of surrogates is a character beyond U+FFFF.
+_SURROGATE_ESCAPE = lazy_pattern(r"\\u[dD][89a-fA-F]")
 
 
 def _check_unicode(value: Any) -> None:
@@ -396,12 +426,13 @@ def _check_unicode(value: Any) -> None:
 
 
 def _parse_malformed(text: str, options: _Options) -> Parsed:
-    """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or
-    with malformed syntax.
+    """Parse *text*, which is not JSON: it is inside a fence or quotes, in a call form,
+    or with malformed syntax.
     """
     content = _without_fence(text)
     if content != text and content.strip()[:1] in ("{", "[", '"', "'"):
-        # One level more than below: the innermost string may hold a fence.
+        # One level more than for strings, because the innermost string may hold a
+        # fence.
         if options.nesting > MAX_NESTING:
             raise UnreadableError("there are fences within fences")
         inner = _parse(content, options.for_inner_text())
@@ -425,11 +456,16 @@ def _parse_malformed(text: str, options: _Options) -> Parsed:
 
 def _parse_call(text: str, options: _Options) -> Parsed:
     """Return the arguments of the one call that *text* holds."""
-    # Its patterns take a fifth of the time of an import, and few texts need them.
+    # Imported here because its patterns take a fifth of the import time, and few texts
+    # need them.
     from skillruntime.contract.reading.call_forms import calls_of_text
 
     calls = calls_of_text(
-        text, may_close=options.may_close, names=options.names, tool=options.tool
+        text,
+        may_close=options.may_close,
+        names=options.names,
+        required=options.required,
+        tool=options.tool,
     )
     if not calls and "{" in text:
         raise UnreadableError(
@@ -442,16 +478,16 @@ def _parse_call(text: str, options: _Options) -> Parsed:
     call = calls[0]
     if call.fault is not None:
         raise call.fault
-    return Parsed(call.value, call.rules, call.name, call.strings)
+    return Parsed(call.value, call.rules, call.name, call.strings, call.holds)
 
 
-_WORD_IN_BRACKETS = re.compile(r"\[/?[^\W\d]")
+_WORD_IN_BRACKETS = lazy_pattern(r"\[/?[^\W\d]")
 _ONE_CALL = "Send one call at a time, each as exactly one JSON object"
 _SEVERAL_OBJECTS = "there is more than one object in one text"
 
 
 def several_calls(count: int) -> SkillInputError:
-    """Return the error of *count* calls in one text: running one of them would lose the
+    """Return the error for *count* calls in one text; running only one would lose the
     others.
     """
     return SkillInputError(
@@ -461,13 +497,13 @@ def several_calls(count: int) -> SkillInputError:
 
 
 def _parse_whole(text: str, options: _Options) -> Parsed:
-    """Parse *text*, which is one value, perhaps written several times."""
+    """Parse *text*, which is one value, possibly repeated."""
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()
-    # Servers and models write one object several times (simonw/llm#1130,
-    # 64bit/async-openai#329), and servers that put a call together from its parts an
-    # empty one before it (ogx-ai/ogx#5462).
+    # Servers and models repeat one object (simonw/llm#1130, 64bit/async-openai#329),
+    # and servers that assemble a call from parts write an empty one before it
+    # (ogx-ai/ogx#5462).
     while parser.rest()[:1] == "{":
         following = parser.value(0)
         if not value:

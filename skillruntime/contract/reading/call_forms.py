@@ -1,10 +1,9 @@
-r"""Find the calls that a model's text holds, each in one of the forms that are known;
-nothing else is read.
+r"""Find the calls in a model's text. Only the known forms of calls are read.
 
-The text is walked once, from left to right: what the table of marks knows is skipped,
-entered or names the tool; what no mark explains is prose. The law of prose: an object
-in it is a call only between two sentences or lines. Of its words only the first of the
-sentence beside the object is looked at; what a text says otherwise is not interpreted.
+The text is walked once, from left to right. A mark of the table is skipped, entered, or
+names the tool; all other text is prose. The law of prose: an object in it is a call
+only between two sentences or lines. Only the first words of the sentence beside the
+object are looked at; the other words are not interpreted.
 """
 
 from __future__ import annotations
@@ -14,6 +13,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from skillruntime.contract.reading.chat_marks import (
+    CHAT_MARKS,
+    ENVELOPE_MARKS,
+    Holds,
+    Role,
+    alternatives,
+    closers,
+    escaped_marks,
+)
 from skillruntime.contract.reading.json_text import (
     LITERAL_DECODER,
     TWO_READINGS,
@@ -23,10 +31,12 @@ from skillruntime.contract.reading.json_text import (
 from skillruntime.contract.reading.prose import (
     fault_after,
     fault_before,
+    fault_of_correction,
     fault_of_values,
 )
 from skillruntime.contract.reading.templates import (
     TEMPLATES,
+    Declared,
     Template,
     python_call,
     read_parameters,
@@ -39,51 +49,17 @@ from skillruntime.contract.repair_rules import (
     STRAY_BRACKET,
     TEXT_AROUND,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 
 _NAME = r"[^\W\d][\w.:/-]{0,120}"
 _KEY_PATTERNS = [re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS]
 _KEYS = "|".join(sorted(_KEY_PATTERNS, key=len, reverse=True))
-# Reasoning, by the tags and tokens that models open and close it with.
-_THOUGHT = (
-    r"think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|seed:think"
-)
-# What a tool returned, by the tags of chat templates.
-_RESULT = (
-    r"(?:tool|function)_(?:response|result|output)s?|tool_call_result|observation"
-    r"|response|results?|output"
-)
-# Openings without a pair of tags, and what closes each. A tool's turn is closed by the
-# token that ends any turn.
-_OUTPUTS = "<\uff5ctool\u2581outputs\u2581"
-_OUTPUT = "<\uff5ctool\u2581output\u2581"
-_TOKENS = {
-    "\u25c1think\u25b7": "\u25c1/think\u25b7",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "[THINK]": "[/THINK]",
-    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
-    "<|START_TOOL_RESULT|>": "<|END_TOOL_RESULT|>",
-    f"{_OUTPUTS}begin\uff5c>": f"{_OUTPUTS}end\uff5c>",
-    f"{_OUTPUT}begin\uff5c>": f"{_OUTPUT}end\uff5c>",
-    "<|im_start|>tool": "<|im_end|>",
-    "<|start_header_id|>ipython": "<|eot_id|>",
-    "<|start_header_id|>tool": "<|eot_id|>",
-    "<|observation|>": "<|assistant|>",
-    "<|tool_response>": "<tool_response|>",
-    "<|channel>thought": "<channel|>",
-}
-_THOUGHT_CLOSERS = [
-    re.escape(closer)
-    for closer in _TOKENS.values()
-    if re.search("(?i)think|thought", closer)
-]
-_TOOL_TAGS = (
-    r"(?:antml:|minimax:|\uff5cDSML\uff5c)?"
-    r"(?:(?:tool|function)_?(?:calls?|uses?)|functions?|tools?|calls?|invoke)|"
-) + "|".join(ARGUMENT_KEYS)
-_CLOSER = re.compile(rf"</(?i:{_THOUGHT})>|{'|'.join(_THOUGHT_CLOSERS)}")
-# The header of a message in OpenAI's harmony. The prompt may have written the beginning
-# of the first, `<|start|>assistant`.
+_THOUGHT = alternatives(Role.THOUGHT_TAG)
+_RESULT = alternatives(Role.RESULT_TAG)
+_SECTIONS = [mark for mark in CHAT_MARKS if mark.role in (Role.THOUGHT, Role.RESULT)]
+_CLOSER = lazy_pattern(rf"</(?i:{_THOUGHT})>|{closers(Role.THOUGHT)}")
+# The header of a message in OpenAI's harmony. The prompt may contain the beginning of
+# the first, `<|start|>assistant`.
 _HEADER = (
     r"(?:<\|start\|>[^<]{0,200})?(?:<\|channel\|>[^<]{0,200})?"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
@@ -92,35 +68,24 @@ _HEADER = (
 _SECTION = (
     r"observation|(?:tool|function)[ _](?:output|result|response)s?|final[ ]answer"
 )
-# How the calls of `templates.py` begin.
-_TEMPLATE = (
-    r"<function=|<parameter=[^<>]{1,120}>\s*<parameter="
-    r"|<(?:\|tool_call|start_function_call)>\s*call:"
-    r"|<(?:antml:|\uff5cDSML\uff5c)?invoke\s|<tool_call>\s*[^\W\d]"
-    r"|<(?:function|tool|tool_call)\s+name|<\|tool_call_begin"
-    r"|<\uff5ctool\u2581call\u2581begin|\[TOOL_CALLS\]\s*[^\W\d]"
-    r"|\bto=functions\.\S{1,120}\s+(?:json\s*)?\{"
-)
-_MARK = (
-    r"```[\w+-]*|~~~\w*|</?s>|</s\Z"
-    r"|<(?:(?:start|end)_of_turn|tool_call\||end_function_call)>"
-    r"|<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>"
-    r"|\[/?[A-Z][A-Z_]{2,}\]|functools(?=\[)"
-)
-# What the walk stops at. The name of the group says which of `_READERS` reads on.
-_EVENT = re.compile(
+# Markdown fences separate the parts of a message, like marks.
+_MARK = rf"```[\w+-]*|~~~\w*|{alternatives(Role.MARK)}"
+_RESERVED = escaped_marks()
+# The places at which the walk stops. The name of the group selects the reader in
+# `_READERS`.
+_EVENT = lazy_pattern(
     rf"(?P<object>\{{|\[(?=\s*\{{))"
     rf"|(?P<header>{_HEADER})"
     rf"|<(?P<thought>(?i:{_THOUGHT}))>"
     rf"|(?P<closer>{_CLOSER.pattern})"
     rf"|<(?P<result>(?i:{_RESULT}))(?:\s[^<>]{{0,200}})?>"
-    rf"|(?P<token>{'|'.join(map(re.escape, _TOKENS))})"
+    rf"|(?P<token>{alternatives(Role.THOUGHT)}|{alternatives(Role.RESULT)})"
     rf"|^[ \t*]*(?P<section>(?i:{_SECTION}))[ \t*]*:"
-    rf"|(?P<template>(?={_TEMPLATE}))"
+    rf"|(?P<template>(?={alternatives(Role.CALL)}))"
     rf"|<(?P<tag>(?i:{_KEYS}))>\s*(?P<in_tag>{_NAME})\s*</(?P=tag)>"
     rf"|^[ \t>*-]*(?P<key>(?i:{_KEYS}))[ \t*]*[:=]"
     rf"[ \t*`\"]*(?P<on_line>{_NAME})[ \t*`\"]*$"
-    rf"|</?(?P<tool>(?i:{_TOOL_TAGS}))>"
+    rf"|</?(?P<tool>(?i:{alternatives(Role.CALL_TAG)}))>"
     rf"|(?P<mark>{_MARK})",
     re.MULTILINE,
 )
@@ -128,26 +93,36 @@ _SECTION_END = (
     r"^(?=[ \t*]*(?:Thought|Action|Final Answer)[ \t*]*:"
     r"|[ \t]*(?:<tool_call|<function=|<invoke|\[TOOL_))"
 )
-_MESSAGE_END = re.compile(r"<\|(?:end|call|return|start)\|>")
-_RECIPIENT = re.compile(r"\bto=(?P<name>functions\.[^\s<]+)")
-_PYTHON = re.compile(rf"\s*(?P<bracket>\[\s*)?(?P<name>{_NAME})\(")
+_MESSAGE_END = lazy_pattern(r"<\|(?:end|call|return|start)\|>")
+_RECIPIENT = lazy_pattern(r"\bto=(?P<name>functions\.[^\s<]+)")
+_PYTHON = lazy_pattern(rf"\s*(?P<bracket>\[\s*)?(?P<name>{_NAME})\(")
 _PYTHON_MARKS = frozenset(
-    {"", "<|python_tag|>", "```tool_code", "<tool_call>", "<|tool_call_start|>"}
+    {
+        "",
+        "<|python_tag|>",
+        "<|python_start|>",
+        "```tool_code",
+        "<tool_call>",
+        "<|tool_call_start|>",
+    }
 )
-_OBJECT = re.compile(r"\s*\{")
-_WRAPPER = re.compile(r"<([^<>/]+)>")
+_IDENTIFIER = lazy_pattern(_NAME)
+_OBJECT = lazy_pattern(r"\s*\{")
+_WRAPPER = lazy_pattern(r"<([^<>/|]+)>")
 MAX_STEPS = 20_000
-_CONTINUED = re.compile(r"\}\s*,")
+_CONTINUED = lazy_pattern(r"\}\s*,")
 _ARGUMENTS_LABEL = rf"{'|'.join(ARGUMENT_KEYS)}|(?:action|tool|function) \w+"
-_ARGUMENTS_LINE = re.compile(rf"\s{{0,9}}\*{{0,2}}(?i:{_ARGUMENTS_LABEL})\**[:=]")
+_ARGUMENTS_LINE = lazy_pattern(rf"\s{{0,9}}\*{{0,2}}(?i:{_ARGUMENTS_LABEL})\**[:=]")
 
 
 @dataclass(slots=True)
 class FoundCall:
-    """A call in a text: the tool's name where its form gives one, and its arguments.
+    """A call in a text: its arguments, and the tool's name if the form contains it.
 
-    ``value`` is JSON, or, where ``strings`` is given, the texts of a template's
-    parameters by name. ``fault`` says why the call is not to be run.
+    ``value`` is JSON, or, if ``strings`` is set, the texts of a template's parameters
+    by name. ``fault`` says why the call must not be run. A call ``is_marked`` if a
+    template's marks delimit it; ``holds`` says whether ``value`` is an envelope or the
+    arguments, if the marks say so.
     """
 
     name: str
@@ -158,32 +133,37 @@ class FoundCall:
     strings: dict[str, bool] | None = None
     template: Template | None = None
     fault: UnreadableError | None = None
+    is_marked: bool = False
+    holds: Holds = ""
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk through *text*: the calls found so far, and what stands between the last
-    of them and ``position``.
+    """A walk through *text*: the calls found so far, and the text between the last call
+    and ``position``.
     """
 
     text: str
     may_close: bool
     names: Collection[str]
+    required: Collection[str]
     tool: str
     position: int = 0
     found: list[FoundCall] = field(default_factory=list)
-    # Calls that a result follows.
+    # Calls that are followed by a result.
     answered: list[FoundCall] = field(default_factory=list)
     name: str = ""
-    # The last mark, the prose before it, where the prose after it begins, and whether
-    # that prose is empty.
+    # The template whose mark named the tool; an object follows.
+    template: Template | None = None
+    # The last mark, the prose before it, the position at which the prose after it
+    # begins, and whether that prose is empty.
     mark: str = ""
     before_mark: str = ""
     since: int = 0
     is_bare: bool = True
     # All prose beside the calls.
     beside: list[str] = field(default_factory=list)
-    # What follows the last call: prose, and "" for a mark.
+    # The text after the last call: pieces of prose, and "" for each mark.
     after: list[str] = field(default_factory=list)
 
     @property
@@ -192,16 +172,19 @@ class _Walk:
         return self.text[self.since : self.position]
 
     def skip_to(self, position: int) -> None:
-        """Continue at *position*; what came before it is not beside what follows."""
+        """Continue at *position*; the text before it is no longer beside the next
+        object.
+        """
         self.position = position
         self.since = position
         self.before_mark = ""
         self.mark = ""
         self.name = ""
+        self.template = None
         self.is_bare = True
 
     def forget(self) -> None:
-        """Leave out all that came before, for it was reasoning."""
+        """Discard the calls and prose so far, because they were reasoning."""
         self.found = []
         self.answered = []
         self.beside = []
@@ -220,18 +203,24 @@ class _Walk:
 
 
 def calls_of_text(
-    text: str, *, may_close: bool = False, names: Collection[str] = (), tool: str = ""
+    text: str,
+    *,
+    may_close: bool = False,
+    names: Collection[str] = (),
+    required: Collection[str] = (),
+    tool: str = "",
 ) -> list[FoundCall]:
-    """Return the calls in *text*, in their order. Calls that a result follows are
-    returned only if no call comes after that result.
+    """Return the calls in *text*, in their order. Calls that are followed by a result
+    are returned only if no call comes after the result.
 
-    *names* are the declared parameters, *tool* is the tool's name, or empty; with
-    *may_close*, an outermost object at the end is closed.
+    *names* are the declared parameters, *required* the parameters that a call must
+    have, *tool* is the tool's name or empty; with *may_close*, an outermost object at
+    the end is closed.
 
     Raises:
         UnreadableError: an object cannot be parsed, or a mark is not closed.
     """
-    walk = _Walk(text, may_close, names, tool)
+    walk = _Walk(text, may_close, names, required, tool)
     last_closer = max((match.end() for match in _CLOSER.finditer(text)), default=0)
     steps = 0
     while walk.position < len(text):
@@ -245,8 +234,7 @@ def calls_of_text(
         except UnreadableError:
             if walk.position >= last_closer:
                 raise
-            # The text that could not be parsed was a thought that the prompt had
-            # opened.
+            # The unparsable text was reasoning that the prompt had opened.
             walk.skip_to(last_closer)
             walk.forget()
     if len(walk.found) == 1:
@@ -255,14 +243,23 @@ def calls_of_text(
 
 
 def _judge(walk: _Walk, call: FoundCall) -> None:
-    """Record what stands after or beside the only *call*: the rule by which it is
-    repaired, or the fault.
+    """Judge the text after and beside the only *call*: record the repair rule or the
+    fault.
     """
     rest = walk.text[call.end :]
     if _is_continued(walk, call, rest):
         call.fault = UnreadableError("after the call comes {}", rest)
+    is_ended = call.template is not None or not rest.strip()
+    if walk.after and not walk.after[0].strip():
+        is_ended = True  # the next mark follows
+    if call.is_marked and is_ended:
+        # The marks delimit the call, regardless of the text beside it.
+        following = next((piece for piece in walk.after if piece.strip()), "")
+        if call.fault is None:
+            call.fault = fault_of_correction(following)
+        return
     rule, fault = fault_after(walk.after, rest, call.name)
-    # After `{"a": {"b": 1}, "c": 2` the bracket too many may be the inner one.
+    # After `{"a": {"b": 1}, "c": 2` the extra bracket may be the inner one.
     if rule == STRAY_BRACKET and _CONTINUED.search(walk.text, call.start, call.end):
         fault = UnreadableError("after the object comes {}", rest)
     if rule:
@@ -273,17 +270,17 @@ def _judge(walk: _Walk, call: FoundCall) -> None:
 
 
 def _is_continued(walk: _Walk, call: FoundCall, rest: str) -> bool:
-    """Return whether the *rest* of the text may be a part of *call*."""
+    """Return whether the *rest* of the text may belong to *call*."""
     if PYTHON_CALL in call.rules and any(map(str.strip, walk.after)):
         return True
     if call.template is None:
         return False
-    # A value that holds the mark that it ends with.
+    # A value may contain its own end mark.
     return call.template.value_end in rest or call.template.closing in rest
 
 
 def _step(walk: _Walk) -> None:
-    """Read the prose up to the next mark or object, and that mark or object."""
+    """Read the prose up to the next mark or object, then that mark or object."""
     call = _python_call_at(walk)
     if call is not None:
         _read_python(walk, call)
@@ -297,8 +294,8 @@ def _step(walk: _Walk) -> None:
 
 
 def _python_call_at(walk: _Walk) -> re.Match[str] | None:
-    """Return the beginning of a Python call at the position, where only marks that may
-    open one stand before it.
+    """Return the beginning of a Python call at the position, if only marks that may
+    open a Python call precede it.
     """
     if walk.before_mark or walk.found or not walk.is_bare:
         return None
@@ -340,11 +337,19 @@ def _read_tag(walk: _Walk, match: re.Match[str]) -> None:
 
 def _read_object(walk: _Walk, match: re.Match[str]) -> None:
     start = match.start()
-    name, fault = fault_before(
-        walk.prose, walk.mark, walk.before_mark, walk.names, walk.tool
-    )
+    is_marked = walk.is_bare and _RESERVED.match(walk.mark) is not None
+    name = ""
+    fault = None
+    if not is_marked:
+        name, fault = fault_before(
+            walk.prose, walk.mark, walk.before_mark, walk.names, walk.tool
+        )
     name = walk.name or name
-    parser = LenientParser(walk.text, start, may_close=walk.may_close)
+    holds = _held(walk) if is_marked else ""
+    spaced_keys = walk.template is not None and walk.template.spaced_keys
+    parser = LenientParser(
+        walk.text, start, may_close=walk.may_close, spaced_keys=spaced_keys
+    )
     try:
         value, parser.position = LITERAL_DECODER.raw_decode(walk.text, start)
     except (ValueError, RecursionError, UnreadableError):
@@ -359,13 +364,34 @@ def _read_object(walk: _Walk, match: re.Match[str]) -> None:
     objects = value if isinstance(value, list) else [value]
     rules = tuple(parser.rules)
     for arguments in objects:
-        walk.add(FoundCall(name, arguments, rules, start, end, fault=fault))
+        call = FoundCall(
+            name=name,
+            value=arguments,
+            rules=rules,
+            start=start,
+            end=end,
+            fault=fault,
+            is_marked=is_marked,
+            holds=holds,
+        )
+        walk.add(call)
+
+
+def _held(walk: _Walk) -> Holds:
+    """Return the content of the object, "arguments" or "envelope", by the mark before
+    it; return "" if the mark does not say.
+    """
+    if walk.template is not None or walk.mark.startswith(("<|start|>", "<|channel|>")):
+        return "arguments"
+    if any(re.fullmatch(pattern, walk.mark) for pattern in ENVELOPE_MARKS):
+        return "envelope"
+    return ""
 
 
 def _read_python(walk: _Walk, match: re.Match[str]) -> None:
     parser = LenientParser(walk.text, match.end())
     value = python_call(parser)
-    # JSON's `\/` is a backslash and a slash in Python.
+    # In Python, JSON's `\/` is a backslash and a slash.
     if "\\/" in walk.text[match.end() : parser.position]:
         raise UnreadableError(TWO_READINGS)
     if match["bracket"]:
@@ -386,6 +412,7 @@ def _read_template(walk: _Walk, match: re.Match[str]) -> None:
         if template.parameter is None or _OBJECT.match(walk.text, opening.end()):
             _read_mark(walk, opening)
             walk.name = opening["name"]
+            walk.template = template
             return
         _add_template_call(walk, opening, template)
         return
@@ -394,28 +421,33 @@ def _read_template(walk: _Walk, match: re.Match[str]) -> None:
 
 def _add_template_call(walk: _Walk, opening: re.Match[str], template: Template) -> None:
     wrapper = _WRAPPER.fullmatch(walk.mark)
-    texts, strings, end = read_parameters(walk.text, opening.end(), template)
+    texts, strings, end = read_parameters(
+        walk.text, opening, template, Declared(walk.names, walk.required)
+    )
     if wrapper and f"</{wrapper[1]}>" not in walk.text[end:]:
         raise UnreadableError("end inside a call", cut=True)
-    before = walk.before_mark if walk.is_bare else walk.prose
-    _, fault = fault_before("", opening[0], before, walk.names, walk.tool)
+    name = opening["name"]
+    if not name and _IDENTIFIER.fullmatch(walk.prose.strip()):
+        # `read<arg_key>`: the model left out the mark that begins a call, so the tool's
+        # name stands in the prose.
+        name = walk.prose.strip()
     call = FoundCall(
-        name=opening["name"],
+        name=name,
         value=texts,
         rules=(CALL_TEMPLATE,),
         start=opening.start(),
         end=end,
         strings=strings,
         template=template,
-        fault=fault,
+        is_marked=True,
     )
     walk.add(call)
 
 
 def _read_name(walk: _Walk, match: re.Match[str]) -> None:
-    """Read a line or an element that names the tool.
+    """Read a line or element that names the tool.
 
-    Where a parameter has that key, only a line before the arguments names the tool.
+    If a parameter has the same key, only a line before the arguments names the tool.
     """
     is_parameter = folded(match["tag"] or match["key"]) in map(folded, walk.names)
     if is_parameter and not _is_before_arguments(walk, match):
@@ -433,11 +465,11 @@ def _is_before_arguments(walk: _Walk, match: re.Match[str]) -> bool:
 
 
 def _read_header(walk: _Walk, match: re.Match[str]) -> None:
-    """Enter a message of the assistant to a tool, and skip any other message."""
+    """Enter a message from the assistant to a tool, and skip any other message."""
     header = match[0]
     if not header.startswith("<|start|>"):
-        # The prompt wrote the beginning, with the role.
-        header = "<|start|>assistant" + walk.prose + header
+        # The beginning, with the role, was in the prompt.
+        header = f"<|start|>assistant {walk.prose}{header}"
     recipient = _RECIPIENT.search(header)
     words = re.sub(r"<\|\w+\|>", " ", header).split()
     is_of_assistant = words[0] == "assistant"
@@ -462,10 +494,12 @@ def _skip_result(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _skip_token(walk: _Walk, match: re.Match[str]) -> None:
-    closer = re.escape(_TOKENS[match[0]])
-    if closer not in _THOUGHT_CLOSERS:
-        walk.answer()
-    _skip_past(walk, match, closer)
+    for section in _SECTIONS:
+        if re.fullmatch(section.pattern, match[0]):
+            if section.role is Role.RESULT:
+                walk.answer()
+            _skip_past(walk, match, section.closer)
+            return
 
 
 def _skip_section(walk: _Walk, match: re.Match[str]) -> None:
@@ -476,8 +510,8 @@ def _skip_section(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _skip_past(walk: _Walk, opening: re.Match[str], closer: str) -> None:
-    """Skip a section without calls, from its *opening* to its *closer*; all the rest if
-    the closer is missing.
+    """Skip a section without calls, from its *opening* to its *closer*, or to the end
+    of the text if the closer is missing.
     """
     end = re.compile(closer, re.MULTILINE).search(walk.text, opening.end())
     walk.skip_to(end.end() if end else len(walk.text))

@@ -1,15 +1,14 @@
-"""Take calls out of the forms in which providers send them: ``{"name": ...,
+"""Extract calls from the forms in which providers send them: ``{"name": ...,
 "arguments": {...}}`` and its relatives.
 
-Models repeat the form that their API uses around the arguments: OpenAI's
+Models repeat the form that their API puts around the arguments: OpenAI's
 ``tool_calls``, Gemini's ``functionCall``, Anthropic's ``tool_use``, the ``tool_uses``
-of parallel calls. Such a form is a call and never its arguments, unless the schema
-declares both of its keys.
+of parallel calls. Such a form is a call and never the arguments themselves, unless the
+schema declares both of its keys.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from skillruntime.contract.reading.tool_names import (
     is_name_of,
 )
 from skillruntime.errors import SkillInputError
+from skillruntime.lazy_patterns import lazy_pattern
 
 _CALL_KEYS = frozenset(
     {
@@ -36,7 +36,7 @@ _CALL_LIST_KEYS = frozenset(
     {"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"}
 )
 ENVELOPE_KEYS = NAME_KEYS | _CALL_KEYS | _CALL_LIST_KEYS | {"jsonrpc"}
-_IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
+_IDENTIFIER = lazy_pattern(r"[\w.:/-]{1,120}")
 _KINDS = frozenset(
     {
         "function",
@@ -52,7 +52,7 @@ _KINDS = frozenset(
 
 class Call(NamedTuple):
     """One call: its tool's name, its arguments, the keys that make it a call, all its
-    keys, and what was sent.
+    keys, and the sent object.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Call(NamedTuple):
 
 
 def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
-    """Return the calls that *value* holds in a provider's form; none if it does not
-    have such a form, or holds more than that.
+    """Return the calls in *value* if it has a provider's form; return an empty list if
+    it does not, or if it has additional keys.
 
-    *declared* parameters that stand beside the arguments, and not in them, are members
-    of the arguments that were written a level too high.
+    *declared* parameters beside the arguments are read as members of the arguments that
+    were written one level too high.
 
     >>> calls = calls_in({"functionCall": {"name": "f", "args": {"n": 1}}})
     >>> [(call.name, call.arguments) for call in calls]
@@ -104,7 +104,7 @@ def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
 
 
 def _calls_in_list(values: list[Any]) -> list[Call]:
-    """Return the calls in *values*; none if one of them is not a call."""
+    """Return the calls in *values*, or an empty list if one of them is not a call."""
     calls: list[Call] = []
     for value in values:
         calls_of_value = calls_in(value)
@@ -118,7 +118,7 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
     name_keys: Collection[str] = NAME_KEYS
     if "jsonrpc" in value:
         name_keys = NAME_KEYS | {"method"}  # ollama/ollama#5976
-    # Exactly one of each: with two names or two inputs the form is another one.
+    # At most one name and exactly one input; with more, it is a different form.
     names = [key for key in value if key in name_keys and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
     if len(inputs) != 1 or len(names) > 1:
@@ -132,7 +132,7 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
     spilled = _beside(value, *names, inputs[0])
     if not all(key in declared and key not in arguments for key in spilled):
         return None
-    # Without a name only parameters beside `arguments` show that it is a call
+    # Without a name, only parameters beside `arguments` show that *value* is a call
     # (NousResearch/hermes-agent#100979).
     if not names and not (spilled and inputs == ["arguments"]):
         return None
@@ -147,16 +147,26 @@ def opened(
     fits: Callable[[Any], bool],
     *,
     is_text: bool,
+    is_envelope: bool = False,
 ) -> Call | None:
-    """Return the one call that *value* holds in a provider's form; ``None`` where
+    """Return the one call in *value* if it has a provider's form; return ``None`` if
     *value* is the arguments themselves.
 
-    *tool* is the contract's own name, or empty, *declared* are its parameters. A
-    mapping (not *is_text*) that *fits* is the arguments, whatever its form.
+    With *is_envelope*, *value* follows the mark of an envelope: if it has exactly the
+    keys of the form, it is an envelope even if the tool declares these keys. The call's
+    ID may be beside them, as Mistral's templates write it.
+
+    *tool* is the contract's own name or empty, *declared* are its parameters. A mapping
+    (not *is_text*) that *fits* the schema is the arguments, regardless of its form.
 
     Raises:
-        SkillInputError: there are several calls, or the call is one of another tool.
+        SkillInputError: there are several calls, or the call is for another tool, or an
+            envelope has no arguments.
     """
+    if is_envelope:
+        call = _envelope(value, tool, declared)
+        if call is not None:
+            return call
     calls = calls_in(value, declared) or _under_its_name(value, tool)
     if not calls:
         return None
@@ -174,36 +184,94 @@ def opened(
             suggested_action="Send the parameters with their values, as one JSON "
             "object",
         )
-    # A key of the form that is also a parameter may be meant as that: only the tool's
+    # A key of the form may be meant as the parameter of the same name; only the tool's
     # own name decides.
     parameters = declared.intersection(call.keys)
     if parameters and not tool and not fits(value):
-        # The tool's name is not known either: the arguments must have them too.
+        # Without the tool's name, the arguments must have these parameters too.
         if not parameters <= call.arguments.keys():
             return None
         return call
-    if parameters:
-        is_of_tool = bool(tool) and is_name_of(call.name, tool)
-        if not is_of_tool or not fits(call.arguments):
-            raise SkillInputError(
-                f"The arguments may be those of a call of {call.name!r}, or the "
-                "parameters themselves",
-                suggested_action="Send the parameters alone, as one JSON object",
-            )
+    is_of_tool = bool(tool) and is_name_of(call.name, tool)
+    if parameters and not (is_of_tool and fits(call.arguments)):
+        raise SkillInputError(
+            f"The arguments may be those of a call of {call.name!r}, or the "
+            "parameters themselves",
+            suggested_action="Send the parameters alone, as one JSON object",
+        )
     check_tool(call.name, tool)
     return call
 
 
+def looks_like_call(call: Call, tool: str, declared: frozenset[str]) -> bool:
+    """Return whether *call*, which is also valid as arguments of *tool*, may be meant
+    as a call: a key of its name or wrapper is not *declared*, or the key of its
+    arguments is not and the call's name is the tool's own.
+    """
+    undeclared = frozenset(call.form) - declared
+    if not undeclared.isdisjoint(ENVELOPE_KEYS):
+        return True
+    return bool(undeclared and tool) and is_name_of(call.name, tool)
+
+
+def _envelope(value: Any, tool: str, declared: frozenset[str]) -> Call | None:
+    """Return the call in *value*, which follows the mark of an envelope; return
+    ``None`` if it does not have exactly the keys of the form, or has a *declared*
+    parameter beside them.
+
+    Raises:
+        SkillInputError: the call is for another tool, or has no arguments.
+    """
+    calls = calls_in(value)
+    if not calls:
+        _check_has_arguments(value, tool, declared)
+        return None
+    call = calls[0]
+    if len(calls) > 1 or not call.name:
+        return None
+    if not declared.isdisjoint(set(value).difference(call.form)):
+        return None
+    check_tool(call.name, tool)
+    return call
+
+
+def _check_has_arguments(value: Any, tool: str, declared: frozenset[str]) -> None:
+    """Refuse *value*, which follows the mark of an envelope, if it names a tool and has
+    no object of arguments; an open schema would accept it unchanged.
+
+    If the schema declares all keys of *value*, only a call by the name of *tool* is
+    refused.
+
+    Raises:
+        SkillInputError: *value* is such an envelope.
+    """
+    if not isinstance(value, dict):
+        return
+    names = [key for key in value if key in NAME_KEYS and isinstance(value[key], str)]
+    inputs = [key for key in value if key in ARGUMENT_KEYS]
+    if len(names) != 1 or len(inputs) > 1 or _beside(value, *names, *inputs):
+        return
+    name = value[names[0]]
+    is_own = bool(tool) and is_name_of(name, tool)
+    if not is_own and (declared.issuperset(value) or not _IDENTIFIER.fullmatch(name)):
+        return
+    check_tool(name, tool)
+    raise SkillInputError(
+        f"The call of {name!r} has no object of arguments",
+        suggested_action='Send the parameters as one JSON object under "arguments"',
+    )
+
+
 def _is_definition(arguments: dict[str, Any]) -> bool:
-    """Return whether *arguments* are the schema by which the prompt declares the tool:
+    """Return whether *arguments* are the tool's schema, copied from the prompt:
     ``{"type": "object", "properties": {...}}``.
     """
     return "properties" in arguments and arguments.get("type") == "object"
 
 
 def _under_its_name(value: Any, tool: str) -> list[Call]:
-    """Return the call that *value* is, if it is written as ``{"get_weather":
-    {...}}``.
+    """Return the call in a *value* such as ``{"get_weather": {...}}``, as a list of
+    one, or an empty list.
     """
     if not isinstance(value, dict) or len(value) != 1 or not tool:
         return []
@@ -214,9 +282,7 @@ def _under_its_name(value: Any, tool: str) -> list[Call]:
 
 
 def check_tool(name: str, tool: str) -> None:
-    """Refuse arguments that were sent as those of the tool *name*, if *tool* is another
-    one.
-    """
+    """Refuse arguments that were sent for the tool *name*, if it is not *tool*."""
     if name and tool and not is_name_of(name, tool):
         raise SkillInputError(
             f"The arguments are those of a call of {name!r}, and this is {tool!r}",
@@ -225,8 +291,8 @@ def check_tool(name: str, tool: str) -> None:
 
 
 def _beside(value: dict[str, Any], *form: str) -> set[str]:
-    """Return the keys of *value*, except *form*, that say more than the number of the
-    call or its kind.
+    """Return the keys of *value*, except *form*, that hold more than the call's ID or
+    kind.
     """
     beside: set[str] = set()
     for key, member in value.items():
@@ -236,9 +302,7 @@ def _beside(value: dict[str, Any], *form: str) -> set[str]:
 
 
 def _is_mark(key: str, member: Any) -> bool:
-    """Return whether *member* under *key* says no more than the number of the call or
-    its kind.
-    """
+    """Return whether *member* under *key* is only the call's ID, kind or role."""
     match key:
         case "id" | "call_id" | "callId" | "tool_call_id" | "tool_use_id" | "toolUseId":
             return member is None or isinstance(member, str | int)
@@ -250,8 +314,8 @@ def _is_mark(key: str, member: Any) -> bool:
             return bool(member == "2.0")
         case "role":
             return member in ("assistant", "model")
-        # OpenAI's message has both beside its calls; words in them would be lost, so
-        # they must be empty.
+        # OpenAI's message has both keys beside its calls. They must be empty, because
+        # their text would be lost.
         case "content" | "refusal":
             return member in (None, "", [])
     return False

@@ -1,8 +1,8 @@
 """Judge the prose beside an object by its form: a call stands between two sentences or
 lines, never inside a sentence.
 
-The only words that count are the first of the sentence right before the object or
-behind it. A line that names a parameter is not prose: its value would be lost.
+Only the first words of the sentence right before or after the object count. A line that
+names a parameter is not prose: its value would be lost.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import Any
 from skillruntime.contract.reading.json_text import UnreadableError
 from skillruntime.contract.reading.tool_names import ARGUMENT_KEYS, folded, is_name_of
 from skillruntime.contract.repair_rules import STRAY_BRACKET, TRAILING_COMMA
+from skillruntime.lazy_patterns import lazy_pattern
 
 ALONE = "If this is the call, send its JSON object alone, without any other text"
-# A sentence that begins so takes back the object beside it.
-_REFUSING = re.compile(
-    r"\W{0,9}(?:do\s+not|don['\u2019]?t|never|no|not|wait|actually|ignore"
-    r"|cannot|can['\u2019]t|instead|correction)\b",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?]\s|[\u3002\uff01\uff1f\n]")
+# The beginnings of an English sentence that retracts the object beside it; other words
+# of prose are not interpreted. None of the 184 recorded replies of a small model begins
+# like this. The rule prevents a call that the model itself retracted.
+_REFUSING = lazy_pattern(r"\W{0,9}(?:do\s+not|don['\u2019]?t|never)\b", re.IGNORECASE)
+_SENTENCE_END = lazy_pattern(r"[.!?]\s|[\u3002\uff01\uff1f\n]")
 _ENDS = (":", "\uff1a", ".", "!", "?", "\u3002", "\uff01", "\uff1f")
-# Labels of arguments: `Arguments:`, `Action Input:`; more words than these make a label
-# of something else.
+# Labels of arguments: `Arguments:`, `Action Input:`; a longer label refers to something
+# else.
 _LABELS = frozenset(map(folded, ARGUMENT_KEYS)) | {
     "functionarguments",
     "functioninput",
@@ -39,9 +38,9 @@ _LABELS = frozenset(map(folded, ARGUMENT_KEYS)) | {
     "hereitis",
     "hereyouare",
 }
-_LABEL_WORD = re.compile(r"[\w.:/'\u2019-]+")
-_TAG = re.compile(r"<([\w.:-]{1,120})>\s*\Z")
-_QUOTED_KEY = re.compile(r"""["'`]\s*[:=]\s*\Z""")
+_LABEL_WORD = lazy_pattern(r"[\w.:/'\u2019-]+")
+_TAG = lazy_pattern(r"<([\w.:-]{1,120})>\s*\Z")
+_QUOTED_KEY = lazy_pattern(r"""["'`]\s*[:=]\s*\Z""")
 MAX_LINE = 400
 MAX_TEXT = 50_000
 
@@ -49,11 +48,11 @@ MAX_TEXT = 50_000
 def fault_before(
     prose: str, mark: str, before_mark: str, names: Collection[str], tool: str
 ) -> tuple[str, UnreadableError | None]:
-    """Return the name of a tool that the *prose* before an object gives, and the fault
-    that it says the object has, or ``None``.
+    """Return the tool's name in the *prose* before an object, or an empty string, and
+    the object's fault according to the prose, or ``None``.
 
-    *mark* is what stands between *before_mark* and *prose*, if anything: the mark of a
-    template, or a fence.
+    *mark* is the template mark or fence between *before_mark* and *prose*, if there is
+    one.
     """
     if prose.strip():
         return _fault_of_prose(prose, names, tool)
@@ -88,11 +87,11 @@ def _fault_of_prose(
 def _label(
     prose: str, names: Collection[str], tool: str, *, is_fenced: bool
 ) -> tuple[str, UnreadableError | None] | None:
-    """Return what the label at the end of *prose* says: the tool's name, or a fault;
-    ``None`` where there is none.
+    """Return the tool's name and the fault by the label at the end of *prose*; return
+    ``None`` if there is no label.
 
-    Before a fence two or three words may be a sentence, ``Let me check:``; one word is
-    not.
+    Before a fence, two or three words may be a sentence, such as ``Let me check:``, but
+    one word is a label.
     """
     line = prose.rstrip()[-MAX_LINE:].rsplit("\n", 1)[-1].strip(" \t*_#>-")
     words = line.rstrip(":=\uff1a").strip(" *_`").split()
@@ -116,9 +115,7 @@ def _label(
 
 
 def _fault_of_sentence(prose: str) -> UnreadableError | None:
-    """Return the fault if the last sentence of *prose* takes back the object behind
-    it.
-    """
+    """Return the fault if the last sentence of *prose* retracts the following object."""
     text = prose.rstrip(" \t\r\n:.!?*_`\"'\uff1a\u3002\uff01\uff1f")[-MAX_LINE:]
     sentence = _SENTENCE_END.split(text)[-1]
     if not _REFUSING.match(sentence):
@@ -131,16 +128,15 @@ def _fault_of_sentence(prose: str) -> UnreadableError | None:
 def fault_after(
     pieces: Iterable[str], rest: str, name: str
 ) -> tuple[str | None, UnreadableError | None]:
-    """Return the rule by which the text after an object is repaired, if one is needed,
-    and the fault of the object, or ``None``.
+    """Return the rule that repairs the text after an object, and the object's fault;
+    each may be ``None``.
 
-    *pieces* are the prose behind it, *rest* is all that follows; *name* is the name of
-    the tool, whose tag may close in the prose.
+    *pieces* are the prose after the object, *rest* is the whole text after it; *name*
+    is the tool's name, whose closing tag may be in the prose.
     """
-    if _REFUSING.match(rest.lstrip(" \t\r\n`/#*")):
-        return None, UnreadableError(
-            "the text after the object may correct it: {}", rest[:100], action=ALONE
-        )
+    correction = fault_of_correction(rest)
+    if correction is not None:
+        return None, correction
     prose = next((piece for piece in pieces if piece.strip()), "")
     text = prose.strip().removeprefix(f"</{name}>")
     if text in ("", ";", "."):
@@ -161,10 +157,19 @@ def fault_after(
     return None, _beside(text[:100])
 
 
-_STOP = re.compile(r"\A[.;!](?=\s|\Z)\s*")
+def fault_of_correction(rest: str) -> UnreadableError | None:
+    """Return the fault if *rest*, the text after an object, begins by retracting it."""
+    if not _REFUSING.match(rest.lstrip(" \t\r\n`/#*")):
+        return None
+    return UnreadableError(
+        "the text after the object may correct it: {}", rest[:100], action=ALONE
+    )
+
+
+_STOP = lazy_pattern(r"\A[.;!](?=\s|\Z)\s*")
 # `days: 5`, `**Max items** -> 5`, `--days 5`, `<days>`: the names are compared with
 # those of the schema.
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     r"(?<![\w-])(?P<name>[^\W\d][\w-]{0,80}(?:[ .][\w-]{1,80}){0,3})"
     r"[\"'`*_)]{0,4}\s{0,3}(?:[:=\uff1a]|[-=]>|\u2192)"
     r"(?=(?P<value_of_name>[^\n]{0,200}))"
@@ -176,8 +181,8 @@ _VALUE = re.compile(
 def fault_of_values(
     prose: Iterable[str], value: Any, names: Collection[str]
 ) -> UnreadableError | None:
-    """Return the fault if a part of *prose* gives a parameter, one of *names*, another
-    value than it has in *value*.
+    """Return the fault if *prose* gives one of the parameters *names* a different value
+    than *value* does.
     """
     declared = {folded(name) for name in names}
     members: dict[str, Any] = {}
@@ -201,7 +206,7 @@ def fault_of_values(
     return None
 
 
-_SPACE = re.compile(r"[ .]")
+_SPACE = lazy_pattern(r"[ .]")
 
 
 def _to_text(member: Any) -> str:

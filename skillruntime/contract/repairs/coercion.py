@@ -1,20 +1,21 @@
 """Coerce arguments so that a schema accepts them, with a record of every repair.
 
-The law: a value that fits is never touched; what fails is repaired only where it fails,
-only without loss or invention, and only if there is one way to do it. Two different
-repairs that would both fit are a refusal. Every rule here is a row of the table in the
-docs page "What is repaired and what is refused".
+The law: a value that fits is never touched; a part that fails is repaired only without
+loss or invention, and only if there is exactly one way to repair it. A value with two
+different possible repairs is refused. Every rule is a row of the table in the docs page
+"What is repaired and what is refused".
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillruntime.contract.repair_rules import KEY_NAME, WHOLE_NUMBER
 from skillruntime.contract.repairs.policy import SAFE, Policy
 from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.schemas.explanation import OVER_BUDGET
+from skillruntime.contract.schemas.names import QUOTES
 from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
@@ -31,18 +32,21 @@ from skillruntime.contract.schemas.subschemas import (
     is_hidden,
     judging,
     secret_texts,
+    takes_undeclared_keys,
     without_secrets,
     without_texts,
 )
 
+if TYPE_CHECKING:
+    from skillruntime.contract.repairs.outcomes import Repaired
+
 __all__ = ["Coerced", "coerce", "with_whole_numbers"]
 
-# A larger value is repaired within the budget of one of so many parts.
+# A value with more parts gets only the budget for this many parts.
 MAX_PARTS = 20_000
-# Twice what is explained: several violations may be about one parameter.
+# Twice the number of explained violations, because several may concern one parameter.
 MAX_REPORTED = 24
-# Beyond it a float does not hold every integer, so that the one that was meant is not
-# known.
+# Beyond it a float does not hold every integer, so the intended integer is unknown.
 MAX_EXACT = 2**53
 _UNIONS = (("anyOf",), ("oneOf",))
 _TOO_DEEP = Violation("nested", WHOLE_VALUE, WHOLE_SCHEMA, {}, None)
@@ -51,8 +55,8 @@ _TOO_MUCH = Violation(OVER_BUDGET, WHOLE_VALUE, WHOLE_SCHEMA, {}, None)
 
 
 class Coerced(NamedTuple):
-    """The result of coercion: the value, the repairs that led to it, and what is still
-    wrong with it.
+    """The result of coercion: the value, the repairs that led to it, and the remaining
+    violations.
     """
 
     value: Any
@@ -61,7 +65,7 @@ class Coerced(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Return whether the value is one that the schema accepts."""
+        """Return whether the schema accepts the value."""
         return not self.violations
 
 
@@ -74,10 +78,10 @@ def coerce(
 ) -> Coerced:
     """Return *value* repaired so that *schema* accepts it.
 
-    *value* is a JSON value and is never changed. Where it cannot be repaired whole, the
-    result is *value* as it came, with all that is wrong with it. One of more than 100
-    levels is not repaired. *reserved* are names of parameters that an unknown key is
-    never left out for.
+    *value* is a JSON value and is never changed. If it cannot be repaired completely,
+    the result is the unchanged *value* with its violations. A value with more than 100
+    levels is not repaired. *reserved* are names of older parameters; an unknown key
+    with such a name is not left out as a null.
 
     >>> schema = Schema({"properties": {"n": {"type": "integer"}}})
     >>> coerce({"n": "5"}, schema).value
@@ -92,13 +96,14 @@ def coerce(
         return Coerced(value, (), (_TOO_DEEP._replace(value=value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    # A process may never receive a malformed call, so what repairs is imported when
-    # there is one.
+    # The repair modules are imported at the first malformed call, which many processes
+    # never receive.
     from skillruntime.contract.repairs.scalars import with_texts_read
 
     read = with_texts_read(value, schema)
+    is_open = takes_undeclared_keys(schema.references)
     if read is not None:
-        return Coerced(read.value, _marked(read.repairs, value, schema))
+        return _coerced(read, value, schema, is_open=is_open)
     from skillruntime.contract.repairs.keys import KeyRules
     from skillruntime.contract.repairs.loop import OverBudgetError, RepairLoop
     from skillruntime.contract.repairs.outcomes import Place, Repaired
@@ -109,33 +114,61 @@ def coerce(
     place = Place(value, WHOLE_SCHEMA, WHOLE_VALUE)
     try:
         outcome = loop.repair(place)
+        if is_open:
+            outcome = loop.repair_siblings(place, outcome)
     except OverBudgetError:
         return Coerced(value, (), (_TOO_MUCH, *still_wrong(value, loop, MAX_REPORTED)))
     if isinstance(outcome, Repaired):
-        return Coerced(outcome.value, _marked(outcome.repairs, value, schema))
+        return _coerced(outcome, value, schema, is_open=is_open)
     return Coerced(value, (), still_wrong(value, loop, MAX_REPORTED))
 
 
+def _coerced(outcome: Repaired, sent: Any, schema: Schema, *, is_open: bool) -> Coerced:
+    """Return the result for the value *sent*, which was repaired to *outcome*; refuse
+    it if a part that fits may have the same error.
+    """
+    if is_open or any(map(_begins_with_quote, outcome.repairs)):
+        from skillruntime.contract.repairs.siblings import left_behind
+
+        left = left_behind(outcome, schema)
+        if left:
+            return Coerced(sent, (), tuple(left[:MAX_REPORTED]))
+    return Coerced(outcome.value, _marked(outcome.repairs, sent, schema))
+
+
+def _begins_with_quote(repair: Repair) -> bool:
+    before = repair.before
+    return isinstance(before, str) and before.strip()[:1] in QUOTES
+
+
 def _measure(value: Any) -> tuple[int, int]:
-    """Return the number of members and items in *value*, and of its levels."""
-    level, parts, levels = [value], 0, 0
+    """Return the number of members and items in *value*, and the number of its
+    levels.
+    """
+    level = [value] if isinstance(value, (dict, list)) else []
+    parts, levels = 0, 1
     while level:
         below: list[Any] = []
+        members = 0
         for part in level:
-            # `dict | list` would be made again for each part.
-            if isinstance(part, (dict, list)):
-                parts += len(part)
-                below += part.values() if isinstance(part, dict) else part
+            members += len(part)
+            for member in part.values() if isinstance(part, dict) else part:
+                # `dict | list` would create a new union for each part.
+                if type(member) is not str and isinstance(member, (dict, list)):
+                    below.append(member)
+        parts += members
+        # Scalars count as a level.
+        if members:
+            levels += 1
         level = below
-        levels += 1
     return parts, levels
 
 
 def _marked(
     repairs: tuple[Repair, ...], sent: Any, schema: Schema
 ) -> tuple[Repair, ...]:
-    """Return the *repairs* with those of a secret marked, and the secrets in the values
-    of others masked.
+    """Return the *repairs*, with repairs of secrets marked, and secrets in the values
+    of other repairs masked.
     """
     if not schema.may_hold_secrets:
         return repairs
@@ -159,8 +192,8 @@ def _without_secrets(repair: Repair, schema: Schema, secrets: set[str]) -> Repai
 def with_whole_numbers(
     arguments: dict[str, Any], schema: Schema
 ) -> tuple[dict[str, Any], tuple[Repair, ...]]:
-    """Return *arguments*, which fit *schema*, with whole-number floats as integers, and
-    a record of each.
+    """Return *arguments*, which fit *schema*, with whole-number floats converted to
+    integers, and a record of each conversion.
 
     Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452).
     JSON Schema accepts it, but strict servers and functions do not. Return the same
@@ -199,8 +232,8 @@ def with_whole_numbers(
 
 
 def _asks_for_integer(references: References, path: ValuePath) -> bool:
-    """Return whether the schema requires an integer at *path*, and no branch there
-    accepts another number.
+    """Return whether the schema requires an integer at *path*, without a branch that
+    accepts other numbers.
     """
     kinds: set[str] = set()
     for place, schema in judging(references, path):
@@ -208,5 +241,5 @@ def _asks_for_integer(references: References, path: ValuePath) -> bool:
         if types is not None:
             kinds |= set(types if isinstance(types, list) else [types])
         elif place[-2:-1] in _UNIONS and _REFERRING.isdisjoint(schema):
-            return False  # a branch that takes any number
+            return False  # a branch that accepts any number
     return "integer" in kinds and "number" not in kinds

@@ -1,5 +1,5 @@
-"""A value moved into an array or object, or out of one: written in a text, wrapped in
-too many containers, or in too few.
+"""Move a value into or out of an array or object: a container written in a text, or a
+value wrapped in too many containers, or in too few.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from skillruntime.contract.repairs.scalars import (
     types_of,
 )
 from skillruntime.contract.schemas.names import (
-    fold_name,
+    fold_loosely,
     holds_wrapper,
     is_blank,
     is_close,
@@ -59,18 +59,24 @@ from skillruntime.contract.schemas.subschemas import (
     places_in,
     property_locations,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 
 UNIONS = ("anyOf", "oneOf")
 QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
-# What begins and ends an array or object in a text, also the brackets of East Asia.
+# The brackets that begin or end an array or object in a text, including East Asian
+# brackets.
 _OPENING = ("[", "{", "(", "\uff3b", "\uff5b", "\u3010")
 _CLOSING = ("]", "}")
-# The signs of a list in Markdown.
-_BULLETS = ("- ", "* ", "\u2022 ")
-# Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
-_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
-# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a
-# map of one, or its entry.
+# The beginning of a list's line: a bullet of Markdown or of a word processor, a dash,
+# or a number; and a list in a program's notation: `array(['a'])`, `list("a")`.
+_BULLET = lazy_pattern(
+    r"(?:[-+*\u00b7\u2010-\u2015\u2022\u2023\u2043\u2212\u25a0-\u25ff]|\d{1,3}[.)])\s"
+)
+_LIST_CALL = lazy_pattern(r"[A-Za-z_][\w.]*\s?\(\s*[\[{(\"'`]")
+# A float holds fifteen digits exactly, so a list of such numbers loses nothing.
+_PLAIN_NUMBER = lazy_pattern(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
+# The keys of a map's entries in Java, XML and OpenAPI, which write a map as a list: a
+# list of one entry may be a map of one, or its entry.
 _ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
 _ENTRY_VALUES = frozenset({"value", "v", "val"})
 
@@ -78,7 +84,7 @@ Attempts: TypeAlias = Iterator[Attempt | Ambiguous]
 
 
 def container_in_text(loop: Loop, misfit: Misfit) -> list[Attempt]:
-    """Return the array or object that a text writes, where one is asked for."""
+    """Return the array or object in a text, if the schema asks for one."""
     text: str = misfit.place.value
     if not is_container_text(text.strip(QUOTES)):
         return []
@@ -90,17 +96,20 @@ def container_in_text(loop: Loop, misfit: Misfit) -> list[Attempt]:
 
 
 def is_container_text(text: str) -> bool:
-    """Return whether *text* may be an array or object in a string, whole or broken."""
+    """Return whether *text* may be an array or object in a string, complete or
+    broken.
+    """
     return text.lstrip()[:1] in _OPENING or text.rstrip()[-1:] in _CLOSING
 
 
 def _containers_wanted(references: References, misfit: Misfit) -> set[str]:
-    """Return which of array and object are asked for; of a union only where it takes no
-    text.
+    """Return which of array and object the schema asks for; a union counts only if it
+    does not accept text.
     """
     wanted = set(misfit.kinds)
     for violation in misfit.violations:
-        # One object for an array of them, in a string (earendil-works/pi#7835).
+        # A string may hold one object in place of an array of objects
+        # (earendil-works/pi#7835).
         if "array" in wanted:
             items = item_locations(references, [violation.location])
             is_of_objects = kinds_taken_by(references, items) == {"object"}
@@ -114,10 +123,10 @@ def _containers_wanted(references: References, misfit: Misfit) -> set[str]:
 
 
 def makes_texts(before: Any, outcome: Repaired) -> bool:
-    """Return whether items of the list *before*, in a string, became strings: ``"[1,
-    2]"`` may be a string of that list's own.
+    """Return whether items of the list *before*, which was in a string, became strings:
+    ``"[1, 2]"`` may be meant as one string.
 
-    A member of an enum that was sent in another type is that member all the same.
+    A member of an enum that was sent in another type still counts as that member.
     """
     if not isinstance(before, list) or not isinstance(outcome.value, list):
         return False
@@ -130,8 +139,8 @@ def makes_texts(before: Any, outcome: Repaired) -> bool:
 
 
 def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
-    """Yield the value in a container or out of one; `AMBIGUOUS` where it may be meant
-    so, and the schema does not decide.
+    """Yield the value moved into or out of a container, or `AMBIGUOUS` if the move may
+    be meant, but the schema does not decide.
     """
     place = misfit.place
     value = place.value
@@ -154,8 +163,8 @@ def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
 
 
 def _is_echo(value: dict[str, Any]) -> bool:
-    """Return whether *value* is one value in the form of its schema: ``{"type":
-    "string", "value": "Paris"}``.
+    """Return whether *value* is a value in the form of its schema: ``{"type": "string",
+    "value": "Paris"}``.
     """
     if value.keys() != {"type", "value"}:
         return False
@@ -163,17 +172,17 @@ def _is_echo(value: dict[str, Any]) -> bool:
 
 
 def _is_in_array(place: Place, levels: int) -> bool:
-    """Return whether the value is an item, in so many *levels* of arrays at least."""
+    """Return whether the value is an item inside at least *levels* levels of arrays."""
     tokens = place.path[-levels:]
     return len(tokens) == levels and all(isinstance(token, int) for token in tokens)
 
 
 def _taken_out(loop: Loop, misfit: Misfit, item: Any) -> Attempts:
-    """Yield the one *item* of an array: not nothing, not the entry of a map, not below
-    arrays of arrays.
+    """Yield the only *item* of an array, unless it is null or an entry of a map; inside
+    other arrays the move may be ambiguous.
     """
     place = misfit.place
-    # Which level of brackets is too many is unknown.
+    # It is unknown which level of brackets is superfluous.
     if _is_in_array(place, 2):
         yield AMBIGUOUS
         return
@@ -190,8 +199,8 @@ def _taken_out(loop: Loop, misfit: Misfit, item: Any) -> Attempts:
 
 
 def is_entry(value: Any) -> bool:
-    """Return whether *value* is one entry of a map, written as an object: ``{"key":
-    "a", "value": 1}``.
+    """Return whether *value* is an entry of a map, written as an object: ``{"key": "a",
+    "value": 1}``.
     """
     if not isinstance(value, dict) or len(value) != 2:
         return False
@@ -201,8 +210,8 @@ def is_entry(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """The array that is asked for at a place: the *location* of its schema, and where
-    its *items* are described.
+    """The array that the schema asks for at a place: its *schema*, the *location* of
+    that schema, and the locations of its *items*.
     """
 
     schema: Mapping[str, Any]
@@ -211,11 +220,12 @@ class _Array:
 
 
 def _as_array(loop: Loop, place: Place, violation: Violation) -> Attempts:
-    """Yield the array that the value may mean: its one item, the items that it lists,
-    or an object in place of an array.
+    """Yield the array that the value may mean: the value is its one item, lists its
+    items, or is an object in place of an array.
     """
     value = place.value
-    # Which level of brackets is missing is unknown, and no recorded call lacked two.
+    # It is unknown which level of brackets is missing; no recorded call lacked two
+    # levels.
     if _is_in_array(place, 1):
         yield AMBIGUOUS
         return
@@ -231,7 +241,7 @@ def _as_array(loop: Loop, place: Place, violation: Violation) -> Attempts:
             yield Attempt(ARRAY_OBJECT, value, content)
     if may_be_nothing(value):
         return
-    # A tuple of one is not made, and may be meant.
+    # A tuple of one item is not created, but it may be meant.
     if places_in(array.schema):
         if loop.fits([value], array.location):
             yield AMBIGUOUS
@@ -245,8 +255,8 @@ def _schemas(loop: Loop, locations: list[Location]) -> list[dict[str, Any]]:
 
 
 def _items_in(value: dict[str, Any]) -> list[Any] | None:
-    """Return the items that the object *value* has in place of an array, as XML is
-    turned into JSON.
+    """Return the items of the object *value* that stands for an array, as in JSON
+    converted from XML.
 
     >>> _items_in({"item": "a"}), _items_in({"items": ["a", "b"]})
     (['a'], ['a', 'b'])
@@ -267,8 +277,8 @@ def _items_in(value: dict[str, Any]) -> list[Any] | None:
 
 
 def _is_one_item(loop: Loop, place: Place, array: _Array) -> bool:
-    """Return whether the value is one item of *array* and nothing else: not several,
-    not the whole array in another form.
+    """Return whether the value can only be one item of *array*: neither several items
+    nor the whole array in another form.
     """
     value = place.value
     if isinstance(value, str):
@@ -277,7 +287,7 @@ def _is_one_item(loop: Loop, place: Place, array: _Array) -> bool:
         return True
     if not value:
         return False
-    # A map of arrays around the wanted array says more than the array does.
+    # A map around the wanted array holds more information than the array.
     for member in value.values():
         if isinstance(member, list) and loop.fits(member, array.location):
             return False
@@ -285,26 +295,26 @@ def _is_one_item(loop: Loop, place: Place, array: _Array) -> bool:
 
 
 def _is_one_text(loop: Loop, place: Place, array: _Array) -> bool:
-    """Return whether the text is one item, and neither an array nor a list of
-    several.
+    """Return whether the text is one item, and neither an array nor a list of several
+    items.
     """
     text = place.value
     bare = text.strip(QUOTES)
     if not bare:
         return False
-    # The array itself, with or without quotes around it.
+    # Such a text is the array itself, with or without quotes around it.
     if is_container_text(text) or is_container_text(bare):
         return False
-    if bare.startswith(_BULLETS):
+    if _BULLET.match(bare) or (_LIST_CALL.match(bare) and bare.endswith(")")):
         return False
     if unquoted(text) is not None:
         fits_with_quotes = any(loop.fits(text, item) for item in array.items)
-        if fits_with_quotes:  # they may belong to the item
+        if fits_with_quotes:  # the quotes may belong to the item
             return False
     parts = pieces(text)
     if len(parts) == 1:
         return True
-    # Text with a comma is one item only if one of its parts could not be an item.
+    # A text with a comma is one item only if one of its parts cannot be an item.
     if not array.schema.get("items"):
         return False
     return not all(_may_be_item(loop, place, part, array) for part in parts)
@@ -320,7 +330,7 @@ def _may_be_item(loop: Loop, place: Place, part: str, array: _Array) -> bool:
 
 def _is_object_of(value: dict[str, Any], items: list[dict[str, Any]]) -> bool:
     """Return whether *value* is one of the objects that *items* describe, and not a map
-    of them.
+    of such objects.
     """
     if all(map(str.isdecimal, value)):
         return False  # {"0": ..., "1": ...} is an array in another form
@@ -343,12 +353,12 @@ def _is_like_any(name: str, declared: set[str]) -> bool:
 
 
 def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
-    """Return the items that *text* lists with commas, where the subschemas *items*
-    leave one reading.
+    """Return the items that *text* lists with commas, if the subschemas *items* leave
+    exactly one reading.
 
-    Either each piece is a member of their ``enum``, and the whole is not; or there are
-    three or more numbers whose commas mark neither thousands nor decimals. Reported for
-    MCP tools (teng-lin/notebooklm-py#1680).
+    Either each piece is a member of their ``enum`` and the whole text is not, or there
+    are three or more numbers whose commas mark neither thousands nor decimals. Reported
+    for MCP tools (teng-lin/notebooklm-py#1680).
 
     >>> listed("red, green", [{"enum": ["red", "green", "blue"]}])
     ['red', 'green']
@@ -362,8 +372,7 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     parts = [piece.strip() for piece in text.split(",")]
     if len(parts) < 2 or number_in(text, whole=True) is not None:
         return None
-    # "1,234,567" is one number, and "1,5,2,5" may be 1.5 and 2.5 where a comma marks
-    # decimals.
+    # "1,234,567" is one number, and "1,5,2,5" may be 1.5 and 2.5 with decimal commas.
     is_spaced = ", ".join(parts) == text.strip()
     is_clear = {"number": is_spaced, "integer": is_spaced or len(parts[-1]) != 3}
     readings: list[list[Any]] = []
@@ -393,16 +402,17 @@ def _members_listed(text: str, parts: list[str], enum: list[Any]) -> list[Any] |
 
 
 def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
-    """Yield what the object holds under a key that wraps it."""
+    """Yield the content of the object's wrapper key."""
     place = misfit.place
     value: dict[str, Any] = place.value
-    has_one_key = not place.path and len(value) == 1  # which may be the schema's title
+    has_one_key = not place.path and len(value) == 1  # maybe the schema's title
     if not has_one_key and not holds_wrapper(value):
         return
     locations = misfit.locations
     declared = dict(declared_properties(loop.references, locations))
     if "array" in misfit.kinds:
-        # {"input": []} for an array of objects that have an "input" is one of them.
+        # For an array of objects that have an "input", {"input": []} is one of the
+        # objects.
         items = item_locations(loop.references, locations)
         declared |= declared_properties(loop.references, items)
     for name in value:
@@ -412,25 +422,35 @@ def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
 
 
 def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) -> Any:
-    """Return the content under the key *name* of the object, if the object has no other
-    content.
-    """
+    """Return the value of the object's key *name*, if the object has no other content."""
     value: dict[str, Any] = misfit.place.value
     is_nested = bool(misfit.place.path)
     content = wrapped(value[name])
     if is_wrapper(value, name, declared):
-        # `{"arguments": ""}`: what models send for a tool without parameters
+        # Models send `{"arguments": ""}` for a tool without parameters
         # (qwersyk/Newelle#429).
         is_empty = content in ("", None) and is_call_wrapper(name)
         return {} if is_empty and not is_nested else content
-    if is_nested:
+    if is_nested or len(value) > 1 or name in declared:
         return None
-    if value in ({"": ""}, {"": None}):
-        return {}  # for a tool without parameters too
-    if not isinstance(content, dict) or not content or len(value) > 1:
-        return None
-    # Under a blank key, `type` or the schema's title models put all arguments by
-    # mistake. A function whose only parameter is the model `trip` has its title.
+    # gpt-oss calls a tool without parameters with `{"": {}}` or `{"_": {}}`.
+    if is_blank(name) and content in ("", None, {}):
+        return {}
+    if isinstance(content, dict) and content:
+        return _content_of_only_key(loop, misfit, name, content, declared)
+    return None
+
+
+def _content_of_only_key(
+    loop: Loop,
+    misfit: Misfit,
+    name: str,
+    content: dict[str, Any],
+    declared: dict[str, Any],
+) -> dict[str, Any] | None:
+    """Return the *content* of the only key *name*, if all arguments may be under it."""
+    # Models mistakenly put all arguments under a blank key, `type` or the schema's
+    # title. A function whose only parameter is the model `trip` has the model's title.
     schemas = [
         schema
         for _, schema in in_place(loop.references, misfit.locations, choices=False)
@@ -440,7 +460,7 @@ def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) ->
         return None
     if not content.keys() <= declared.keys():
         return None
-    if name.strip() and fold_name(name) in map(fold_name, declared):
+    if name.strip() and fold_loosely(name) in map(fold_loosely, declared):
         return None
     if not _has_all_needed(loop, misfit.place, content, schemas):
         return None
@@ -450,7 +470,7 @@ def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) ->
 def _has_all_needed(
     loop: Loop, place: Place, content: dict[str, Any], schemas: list[dict[str, Any]]
 ) -> bool:
-    """Return whether each key that *schemas* require is in *content*, or has a
+    """Return whether *content* has each key that *schemas* require and that has no
     default.
     """
     needed: set[str] = set()

@@ -1,5 +1,5 @@
-"""The keys of an object: renamed to what is declared, left out, or added with a
-default; and the keys that wrap all arguments.
+"""Repair the keys of an object: rename a key to a declared one, leave it out, or add it
+with a default; recognize the keys that wrap all arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skillruntime.contract.schemas.names import (
     SCHEMA_WRAPPERS,
     WRAPPERS,
     close_names,
-    fold_name,
+    fold_loosely,
     may_wrap,
     plain_name,
     renames,
@@ -33,18 +33,20 @@ from skillruntime.contract.schemas.subschemas import (
     declared_properties,
     default_at,
     in_place,
+    is_map,
     judging,
     property_locations,
 )
 
-# How deep an unknown key is looked through for parameters before it is left out.
+# The number of levels that are searched for parameters before an unknown key is left
+# out.
 MAX_LEVELS_HELD = 3
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 _NEEDED = ("required", "dependentRequired", "dependencies")
 # The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a
 # schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
-# A tuple: what a model writes as a type may be no text, and not hashable.
+# A tuple, because the type that a model writes may be unhashable.
 TYPES = (
     "string",
     "integer",
@@ -64,8 +66,8 @@ TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class KeyRules:
-    """What decides about a key beside the schema: the caller's *policy*, the names
-    *reserved* by older versions, and the names *defaulted* so far, at the top level.
+    """The rules for keys apart from the schema: the caller's *policy*, the names
+    *reserved* by older versions, and the top-level names *defaulted* so far.
     """
 
     policy: Policy
@@ -74,7 +76,7 @@ class KeyRules:
 
 
 class KeyRepairs(NamedTuple):
-    """An object with its keys repaired, and whether one may still mean a declared
+    """An object with its keys repaired, and whether another key may mean a declared
     name.
     """
 
@@ -84,8 +86,8 @@ class KeyRepairs(NamedTuple):
 
 
 def with_keys_repaired(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
-    """Return the object with the keys renamed that mean a declared one, and without
-    those that may be left out; it is not changed itself.
+    """Return the object with keys renamed that mean a declared key, and unknown keys
+    left out if allowed; the original is not changed.
     """
     place = misfit.place
     value: dict[str, Any] = place.value
@@ -96,18 +98,20 @@ def with_keys_repaired(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepair
     loop.spend(5 + len(value) // 2)
     declared = declared_properties(loop.references, misfit.locations)
     repairs: list[Repair] = []
+    if not unknown and is_map(loop.references, [place.location]):
+        return KeyRepairs(value, [])
     renamed = _renamed_keys(value, declared, unknown, missing)
     if renamed:
         for old, new in renamed.items():
             pointer = format_pointer((*place.path, old))
             repairs.append(Repair(pointer, KEY_NAME, old, new))
-        # A renamed member keeps its place.
+        # A renamed member keeps its position.
         value = {renamed.get(key, key): member for key, member in value.items()}
     rest = sorted(unknown - renamed.keys())
     if not rest:
         return KeyRepairs(value, repairs)
-    folded = set(map(fold_name, declared))
-    is_ambiguous = any(fold_name(name) in folded for name in rest)
+    folded = set(map(fold_loosely, declared))
+    is_ambiguous = any(fold_loosely(name) in folded for name in rest)
     if _may_leave_out(loop, rules, place, value, declared):
         for name in rest:
             if _is_left_out(loop, rules, name, value, declared):
@@ -124,7 +128,7 @@ def _renamed_keys(
     missing: set[str],
 ) -> dict[str, str]:
     """Return the declared, absent property that each misspelt key of *value* means."""
-    # In the order of the value, so that the record of repairs has the same order in
+    # Keep the order of the value, so that the record of repairs has the same order in
     # every process.
     if unknown:
         candidates = [name for name in value if name in unknown]
@@ -146,10 +150,10 @@ def _may_leave_out(
     """Return whether unknown keys of *value*, the object at *place* with its keys
     renamed, may be left out.
     """
-    # Below the top level an unknown key may belong to a level that is missing.
+    # Below the top level, an unknown key may belong to a missing level.
     if place.path or not _was_sent_any(rules, value, declared):
         return False
-    # Keys that a pattern declares are not known by name.
+    # The names of keys that a pattern declares are unknown.
     schemas = in_place(loop.references, [place.location])
     return not any("patternProperties" in schema for _, schema in schemas)
 
@@ -165,7 +169,7 @@ def _names_in(violations: list[Violation], keywords: Collection[str]) -> set[str
 def _was_sent_any(
     rules: KeyRules, value: dict[str, Any], declared: Mapping[str, Any]
 ) -> bool:
-    """Return whether the caller sent anything that is declared."""
+    """Return whether the caller sent a declared parameter other than null."""
     for key, member in value.items():
         is_own = key in declared and key not in rules.defaulted
         if is_own and not is_nothing(member):
@@ -180,39 +184,39 @@ def _is_left_out(
     value: dict[str, Any],
     declared: Mapping[str, Any],
 ) -> bool:
-    """Return whether the unknown key *name* of the arguments *value* is left out: a
-    null, or whatever the policy drops.
+    """Return whether the unknown key *name* of the arguments *value* is left out,
+    because it is null or the policy drops unknown keys.
     """
     is_null = value[name] is None and name not in rules.reserved
     if not is_null and rules.policy.on_unknown != "drop":
         return False
     if _may_mean(loop, name, declared, value) or is_wrapper(value, name, declared):
         return False
-    return not _holds_any(value[name], set(map(fold_name, declared)), 0)
+    return not _holds_any(value[name], set(map(fold_loosely, declared)), 0)
 
 
 def _may_mean(
     loop: Loop, name: str, declared: Collection[str], present: Mapping[str, Any]
 ) -> bool:
-    """Return whether the undeclared *name* is a declared one in other letters, or close
-    to one that is absent.
+    """Return whether the undeclared *name* differs from a declared name only in
+    spelling variants such as case, or is close to an absent declared name.
     """
     if name in declared:
         return False
     absent = [key for key in declared if key not in present]
     loop.spend(len(absent) // 2)
-    if fold_name(name) in map(fold_name, declared):
+    if fold_loosely(name) in map(fold_loosely, declared):
         return True
     return any(close_names([name], absent))
 
 
 def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
-    """Return whether *value*, under an undeclared key, holds a member that is declared,
-    which dropping it would lose.
+    """Return whether *value*, under an undeclared key, contains a declared member,
+    which would be lost if the key were dropped.
     """
     content = wrapped(value)
     if isinstance(content, dict):
-        if any(fold_name(name) in declared for name in content):
+        if any(fold_loosely(name) in declared for name in content):
             return True
         content = list(content.values())
     if not isinstance(content, list) or depth == MAX_LEVELS_HELD:
@@ -221,8 +225,8 @@ def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
 
 
 def with_defaults(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
-    """Return the object with the default of each required property that is absent,
-    unless another key may be meant for it; it is not changed itself.
+    """Return the object with the default of each absent required property, unless
+    another key may mean that property; the original is not changed.
     """
     place = misfit.place
     value: dict[str, Any] = place.value
@@ -231,7 +235,7 @@ def with_defaults(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
         return KeyRepairs(value, [])
     declared = declared_properties(loop.references, misfit.locations)
     if any(is_wrapper(value, name, declared) for name in value):
-        return KeyRepairs(value, [])  # what is wrapped may hold what is absent
+        return KeyRepairs(value, [])  # the wrapped object may hold them
     others = [key for key in value if key not in declared]
     loop.spend((len(absent) + len(rules.reserved)) * len(others) // 2)
     if not place.path and _may_be_of_older_version(rules, others):
@@ -251,11 +255,11 @@ def with_defaults(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
 
 
 def _may_be_of_older_version(rules: KeyRules, others: list[str]) -> bool:
-    """Return whether one of the undeclared keys *others* may be a parameter of an older
-    version.
+    """Return whether one of the undeclared keys *others* may be an older version's
+    parameter.
 
-    ``days`` of version 1 must not be answered with the default of ``hours`` in
-    version 2.
+    If a caller sends ``days`` of version 1, the default of ``hours`` in version 2 must
+    not be used.
     """
     if not rules.reserved.isdisjoint(others):
         return True
@@ -263,11 +267,11 @@ def _may_be_of_older_version(rules: KeyRules, others: list[str]) -> bool:
 
 
 def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
-    """Return the keys of the objects under *others*, undeclared keys of *value*, and
-    under those that may wrap.
+    """Return the keys of the objects under the undeclared keys *others* of *value* and
+    under its possible wrapper keys.
 
-    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the
-    default.
+    In ``{"options": {"limit": 5}}``, the default must not replace the 5 that the model
+    sent.
     """
     named = set(others)
     held: set[str] = set()
@@ -281,11 +285,12 @@ def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
 def is_on_misspelt_key(
     loop: Loop, schema: Schema, place: Place, where: ValuePath
 ) -> bool:
-    """Return whether a key on the way from *place* to the part at *where* is not
-    declared, and may be a declared one in other letters.
+    """Return whether a key on the path from *place* to the part at *where* is
+    undeclared, but may mean a declared key.
 
-    ``maxItems`` in a map of strings, where ``max_items`` is declared. Beside patterns
-    every key that matches none may be meant as one that matches.
+    An example is ``maxItems`` in a map of strings that declares ``max_items``. If the
+    schema declares patterns, a key that matches none of them may mean a key that
+    matches.
     """
     parent = place.value
     for length, token in enumerate(where):
@@ -319,8 +324,8 @@ def _matches_no_pattern(
 
 
 def is_typed_value(references: References, place: Place) -> bool:
-    """Return whether the object may be one value in the form of its schema, ``{"type":
-    "integer", "value": 0}``: its members are not repaired.
+    """Return whether the object may be a value in the form of its schema, such as
+    ``{"type": "integer", "value": 0}``, whose members are not repaired.
     """
     value: dict[str, Any] = place.value
     if value.keys() != {"type", "value"} or value["type"] not in TYPES:
@@ -329,10 +334,10 @@ def is_typed_value(references: References, place: Place) -> bool:
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
-    """Return whether *value* has its content under *name*, and nothing else but the
-    form of a schema.
+    """Return whether *value* has all its content under *name*; its other keys belong
+    only to the form of a call or schema.
 
-    A declared key is content, unless the wrapped object has a key of that name too.
+    A declared key is content, unless the wrapped object also has a key of that name.
 
     >>> schema = {"type": "object", "properties": {"city": "Paris"}}
     >>> is_wrapper(schema, "properties", {"city"})
@@ -342,7 +347,7 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
     False
     """
     wrapper = plain_name(name)
-    # Only names that wrap arguments somewhere: a word such as `options` may be the
+    # Only known wrapper names count: another word, such as `options`, may be the
     # model's own parameter.
     if wrapper not in WRAPPERS:
         return False
@@ -353,20 +358,20 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
     held = content if isinstance(content, dict) else {}
     if any(key in declared and key not in held for key in value):
         return False
-    # `argument` where `arguments` is declared is that key, misspelt.
+    # If `arguments` is declared, `argument` is a misspelling of it.
     for key in declared:
-        if key not in held and singular(fold_name(key)) == singular(wrapper):
+        if key not in held and singular(fold_loosely(key)) == singular(wrapper):
             return False
     return wrapper not in SCHEMA_WRAPPERS or not any(map(_is_schema, held.values()))
 
 
 def is_call_wrapper(name: str) -> bool:
-    """Return whether *name* is what the arguments of a call are wrapped in."""
+    """Return whether *name* is a key that wraps the arguments of a call."""
     return plain_name(name) in CALL_WRAPPERS
 
 
 def _says_nothing(key: str, member: Any, wrapper: str) -> bool:
-    """Return whether the *member* under *key* of a wrapper object says nothing but the
+    """Return whether the *member* under *key* of a wrapper object belongs only to the
     form of a call or schema.
     """
     match key:
@@ -380,9 +385,7 @@ def _says_nothing(key: str, member: Any, wrapper: str) -> bool:
 
 
 def _is_schema(value: Any) -> bool:
-    """Return whether *value* describes a value and does not hold one: ``{"type":
-    "string"}``.
-    """
+    """Return whether *value* is a schema and not a value: ``{"type": "string"}``."""
     if not isinstance(value, dict) or "value" in value:
         return False
     return value.get("type") in TYPES

@@ -1,8 +1,9 @@
-"""The loop that repairs a value part by part, and its budget.
+"""Repair a value part by part, within a budget.
 
-A value that fits is left alone. One that does not is tried as a whole, by each rule of
-`scalars`, `containers` and `unions` that applies, and its keys and members are repaired
-where they fail. What comes out is repaired in turn, until it fits or no rule applies.
+A value that fits is not changed. For a value that does not fit, each applicable rule of
+`scalars`, `containers` and `unions` is tried on the whole value, and its failing keys
+and members are repaired. The result is repaired again, until it fits or no rule
+applies.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from skillruntime.contract.repairs.scalars import (
     is_opposite,
     kinds_wanted,
     may_be_said,
-    without_quotes,
 )
+from skillruntime.contract.repairs.siblings import with_keys_alike
 from skillruntime.contract.repairs.unions import by_branches, is_doubtful_move
 from skillruntime.contract.schemas.names import holds_wrapper, may_wrap
 from skillruntime.contract.schemas.pointer import (
@@ -60,41 +61,42 @@ from skillruntime.contract.schemas.pointer import (
     format_pointer,
     value_at,
 )
-from skillruntime.contract.schemas.references import properties_of
+from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema, Violation
 from skillruntime.contract.schemas.subschemas import places_of, subschemas
 
-# Each step inside a step needs a repair of its own; a chain of a dozen is a
-# coincidence, not a reading.
+# Each nested step needs another repair; a chain of a dozen repairs is a coincidence,
+# not a reading.
 MAX_DEPTH = 16
 BASE_WORK = 3_000
-# The validator calls that one repair may take, and those for each part of the value: 3
-# to 8 µs each as measured, so that 8 KB, which is 2,000 parts at most, take less than
-# 50 ms.
+# The validator calls allowed for each part of the value, in addition to BASE_WORK. A
+# call was measured at 3 to 8 µs, so 8 KB, which have at most 2,000 parts, take less
+# than 50 ms.
 WORK_PER_PART = 4
-# What one round costs beside its validator calls.
+# The cost of one round apart from its validator calls.
 ROUND_WORK = 2
-# What is refused below these may fit once the member that decides is repaired.
+# A part that is refused below these keywords may fit after the deciding member is
+# repaired.
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
 _LEFT_OUT = object()
 
 
 class OverBudgetError(Exception):
-    """The value would take more validator calls than a repair is worth: it is
+    """The repair would take more validator calls than its budget, so the value is
     refused.
     """
 
 
 class RepairLoop:
-    """The repair of one value of *parts* parts by *schema*, as far as its budget goes.
+    """The repair of one value of *parts* parts by *schema*, within a budget.
 
-    The budget counts validator calls. ``best`` is the value as far as it was repaired,
-    for the report of a refusal.
+    The budget counts validator calls. ``best`` is the partly repaired value, for the
+    report of a refusal.
     """
 
     def __init__(self, schema: Schema, rules: KeyRules, parts: int) -> None:
         self.schema = schema
-        self.references = schema.references
+        self.references: References = schema.references
         self.best: Repaired | None = None
         self._rules = rules
         self._work = BASE_WORK + WORK_PER_PART * parts
@@ -102,7 +104,7 @@ class RepairLoop:
         self._listings: dict[tuple[int, Location], tuple[Any, list[Violation]]] = {}
 
     def repair(self, place: Place) -> Outcome:
-        """Return what the value at *place* becomes by the subschema there."""
+        """Return the outcome of repairing the value at *place* by its subschema."""
         value = place.value
         if self.fits(value, place.location):
             return Repaired(value)
@@ -110,7 +112,7 @@ class RepairLoop:
             return IMPOSSIBLE
         if isinstance(value, (dict, list)):
             return self._repair_container(place)
-        # A scalar that was converted and back makes no progress.
+        # Converting a scalar back to an earlier value makes no progress.
         step = (place.location, place.path, type(value), value)
         if step in self._converting:
             return IMPOSSIBLE
@@ -119,21 +121,32 @@ class RepairLoop:
         self._converting.discard(step)
         return outcome
 
+    def repair_siblings(self, place: Place, outcome: Outcome) -> Outcome:
+        """Return *outcome*, of the whole value at *place*; if it renamed a key, also
+        rename the other keys that are misspelt, although the schema accepts them.
+        """
+        for _ in range(MAX_DEPTH):
+            if not isinstance(outcome, Repaired):
+                break
+            step = with_keys_alike(outcome, self.schema)
+            if step is None:
+                break
+            outcome = self._continue_repair(place, step)
+        return outcome
+
     def fits(self, value: Any, location: Location) -> bool:
         """Return whether *value* fits the subschema at *location*; a misfit counts
         against the budget.
         """
         fits = self.schema.fits(value, location)
-        if not fits:  # a value that fits needs no repair, however large it is
+        if not fits:  # a value that fits costs nothing, however large it is
             self.spend(1)
         return fits
 
     def violations(self, value: Any, location: Location) -> list[Violation]:
-        """Return what is wrong with *value*; each violation counts against the
-        budget.
-        """
-        # By identity: equal values at two places may have different repairs, and
-        # hashing a dict is not possible.
+        """Return the violations of *value*, each of which counts against the budget."""
+        # Keyed by identity, because equal values at two places may have different
+        # repairs, and a dict is unhashable.
         key = (id(value), location)
         known = self._listings.get(key)
         if known is not None and known[0] is value:
@@ -156,20 +169,20 @@ class RepairLoop:
         """Take *work* from the budget of validator calls.
 
         Raises:
-            OverBudgetError: nothing is left.
+            OverBudgetError: the budget is used up.
         """
         self._work -= work
         if self._work < 0:
             raise OverBudgetError
 
     def grant(self, work: int) -> None:
-        """Set the budget to *work*, so that a refusal can be explained after it ran
-        out.
+        """Set the budget to *work*, so that a refusal can be explained after the budget
+        ran out.
         """
         self._work = work
 
     def _repair_container(self, place: Place) -> Outcome:
-        """Repair an array or object: as a whole, or where its keys and members fail."""
+        """Repair an array or object as a whole, or by its failing keys and members."""
         violations = self.violations(place.value, place.location)
         own = [violation for violation in violations if not violation.path]
         whole = self._repair_whole(place, own)
@@ -191,8 +204,8 @@ class RepairLoop:
         """Repair the object under the one key of the value, if models may wrap all
         arguments in that key.
 
-        ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper
-        too, or the entry ``kwargs``.
+        For an object that accepts any integers, ``{"kwargs": {"value": 5}}`` may be a
+        wrapper, or have an entry ``kwargs``.
         """
         [(name, member)] = place.value.items()
         content = wrapped(member) if may_wrap(name) else None
@@ -202,8 +215,8 @@ class RepairLoop:
         return self._continue_repair(place, Repaired(content, (repair,)))
 
     def _repair_whole(self, place: Place, violations: list[Violation]) -> Outcome:
-        """Try each rule that replaces the value at *place* as a whole, and return the
-        one outcome they agree on.
+        """Try each rule that replaces the whole value at *place*, and return the
+        outcome on which they agree.
 
         *violations* are those of the value itself.
         """
@@ -214,7 +227,7 @@ class RepairLoop:
             if violation.keyword in UNIONS and isinstance(violation.expected, list):
                 outcome = by_branches(self, place, violation)
                 if isinstance(outcome, Repaired):
-                    # The rest of the schema may refuse what the branch accepts.
+                    # The rest of the schema may refuse a value that the branch accepts.
                     outcome = self._continue_repair(place, outcome)
                 outcomes.append(outcome)
         for attempt in self._attempts(misfit):
@@ -228,39 +241,40 @@ class RepairLoop:
         if len(outcomes) > 1:
             outcome = choose_outcome(outcomes)
         if isinstance(outcome, Repaired) and len(kinds) > 1:
-            # The schema also accepts another kind, so the value may have been meant to
-            # stay where it is: `"5 days"` for a number or an array of texts.
+            # The schema also accepts another kind, so the value may be meant to stay
+            # where it is: `"5 days"` for a number or an array of texts.
             if is_doubtful_move(place, outcome, kinds):
                 return AMBIGUOUS
         return outcome
 
     def _attempts(self, misfit: Misfit) -> list[Attempt | Ambiguous]:
-        """Return the replacements for the whole value that the rules propose."""
+        """Return the replacements that the rules propose for the whole value."""
         attempts: list[Attempt | Ambiguous] = []
         value = misfit.place.value
         if not isinstance(value, (dict, list)):
             attempts += conversions(self, misfit)
         if isinstance(value, str):
             attempts += container_in_text(self, misfit)
-            attempts += without_quotes(misfit)
         attempts += reshapings(self, misfit)
         return attempts
 
     def _try_attempt(self, place: Place, attempt: Attempt) -> Outcome:
-        """Replace the value by that of *attempt*, and repair the result further."""
+        """Replace the value by the value of *attempt*, and repair the result
+        further.
+        """
         repair = recorded(format_pointer(place.path), *attempt)
         step = Repaired(attempt.after, (repair,))
         outcome = self._continue_repair(place, step)
-        # Where strings are wanted, a list of numbers in a string may be a text about
-        # them.
+        # If the schema wants strings, a list of numbers in a string may be a text about
+        # these numbers.
         if attempt.rule == CONTAINER_TEXT and isinstance(outcome, Repaired):
             if makes_texts(attempt.after, outcome):
                 return without_repair(outcome.is_disputed)
         return outcome
 
     def _continue_repair(self, place: Place, step: Repaired) -> Outcome:
-        """Repair the value of *step*, which replaced that at *place* and need not fit
-        yet.
+        """Repair the value of *step*, which replaced the value at *place* and may not
+        fit yet.
         """
         further = Place(step.value, place.location, place.path, place.depth + 1)
         outcome = self.repair(further)
@@ -273,7 +287,7 @@ class RepairLoop:
     def _repair_members(
         self, place: Place, violations: list[Violation], own: list[Violation]
     ) -> Outcome:
-        """Repair the keys and members that fail, each once and by itself.
+        """Repair each failing key and member once, independently of the others.
 
         *own* are the violations of the container itself.
         """
@@ -302,8 +316,8 @@ class RepairLoop:
             return Repaired(edit.value, tuple(repairs), is_disputed)
         if repairs and not place.path:
             self.best = Repaired(edit.value)
-        # Defaults come after all other repairs: a key that is renamed or left out may
-        # make one needless.
+        # Defaults come after all other repairs, because renaming or leaving out a key
+        # may make a default unnecessary.
         if isinstance(value, dict) and not is_refused:
             filled = self._repair_defaults(misfit)
             if filled is not None:
@@ -311,8 +325,8 @@ class RepairLoop:
         return without_repair(is_disputed)
 
     def _repair_defaults(self, misfit: Misfit) -> Repaired | None:
-        """Fill in the defaults of absent required properties; ``None`` if there are
-        none.
+        """Fill in the defaults of absent required properties; return ``None`` if none
+        was filled in.
         """
         filled = with_defaults(self, self._rules, misfit)
         if not filled.repairs:
@@ -326,10 +340,10 @@ class RepairLoop:
     def _refused_parts(
         self, place: Place, violations: list[Violation]
     ) -> list[_RefusedPart]:
-        """Return the parts inside the value that are refused.
+        """Return the parts inside the value that the schema refuses.
 
-        If an object around a part may be a wrapper, that object is repaired in place of
-        the part: its content or its form may be wrong.
+        If an object around a part may be a wrapper, that object is returned in place of
+        the part, because its content or its form may be wrong.
         """
         below = [violation for violation in violations if violation.path]
         certain = [
@@ -351,8 +365,8 @@ class RepairLoop:
     def _wrapper_around(
         self, place: Place, where: ValuePath
     ) -> tuple[ValuePath, Location] | None:
-        """Return the path of the outermost object around the part at *where* that may
-        be a wrapper, and the subschema that describes it.
+        """Return the outermost possible wrapper object around the part at *where*, as
+        its path and the location of its subschema.
         """
         part = place.value
         for length, token in enumerate(where[:-1], start=1):
@@ -364,9 +378,7 @@ class RepairLoop:
         return None
 
     def _repair_part(self, place: Place, value: Any, part: _RefusedPart) -> Outcome:
-        """Repair *part* of *value*, which is the value at *place* with its keys
-        repaired.
-        """
+        """Repair *part* of *value*, the value at *place* after the repair of its keys."""
         if is_on_misspelt_key(self, self.schema, place, part.where):
             return AMBIGUOUS
         if self._may_be_unwrapped(place, part.where):
@@ -402,8 +414,8 @@ class RepairLoop:
         return any(self.fits(outer[0], location) for location in locations)
 
     def _is_left_out(self, place: Place) -> bool:
-        """Return whether the value, null or a word for it, is left out: it says
-        nothing, and the property is declared and not required here.
+        """Return whether the value, which is null or a word for null, can only mean
+        that the property is absent. The property must be declared and optional.
         """
         value, references = place.value, self.references
         if may_be_said(references, value, [place.location]):
@@ -417,8 +429,8 @@ class RepairLoop:
 
 
 class _RefusedPart(NamedTuple):
-    """A part inside a value: *where* it is, the subschema that refuses it, and by which
-    *violations*; none where it is repaired from the start.
+    """A part inside a value: its path *where*, the subschema that refuses it, and its
+    known *violations*, which are empty for a possible wrapper.
     """
 
     where: ValuePath
@@ -427,7 +439,9 @@ class _RefusedPart(NamedTuple):
 
 
 def _put(edit: Edit, where: ValuePath, outcome: Repaired) -> None:
-    """Write *outcome* to *where*; a member that was left out before has no repairs."""
+    """Write *outcome* to *where*; the outcome of a member that is already left out has
+    no repairs.
+    """
     if not outcome.repairs:
         return
     if outcome.value is _LEFT_OUT:

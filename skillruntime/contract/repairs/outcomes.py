@@ -1,8 +1,8 @@
-"""What a step of a repair is given, and the three values that it may return.
+"""Define the input of a repair step, and its three possible outcomes.
 
 A step repairs one value at one `Place`. It returns `Repaired`, `AMBIGUOUS` (the value
 may mean several things) or `IMPOSSIBLE` (no rule applies). The difference matters in a
-union: a branch that is impossible is ruled out, one that is ambiguous is not.
+union: an impossible branch is ruled out, an ambiguous branch is not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
+from skillruntime.contract.repair_rules import KEY_NAME, rules_that
 from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.pointer import Location, ValuePath, format_pointer
@@ -19,11 +20,11 @@ from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Violation
 
 
-# The values that are made several times for each part are tuples: a dataclass takes
-# three times as long.
+# Values that are created several times for each part are tuples, because creating a
+# dataclass takes three times as long.
 class Place(NamedTuple):
-    """A value that does not fit, and where it is: at *path* in the arguments, refused
-    by the subschema at *location*, after *depth* repairs of what is around it.
+    """A value that does not fit, and its place: at *path* in the arguments, refused by
+    the subschema at *location*, after *depth* repairs around it.
     """
 
     value: Any
@@ -33,17 +34,17 @@ class Place(NamedTuple):
 
     @property
     def pointer(self) -> str:
-        """The path as a JSON Pointer, as a repair records it."""
+        """The path as a JSON Pointer, for the record of a repair."""
         return format_pointer(self.path)
 
     def judged_by(self, location: Location) -> Place:
-        """Return the value judged by another subschema, one repair deeper."""
+        """Return the value with another subschema, one repair deeper."""
         return Place(self.value, location, self.path, self.depth + 1)
 
 
 class Misfit(NamedTuple):
     """A value that does not fit as a whole: the *violations* of the value itself, and
-    the *kinds* that they ask for, types and those of an enum's members.
+    the *kinds* that they ask for, which are types and the types of an enum's members.
     """
 
     place: Place
@@ -52,18 +53,20 @@ class Misfit(NamedTuple):
 
     @property
     def locations(self) -> list[Location]:
-        """The subschemas that refuse the value: that of the place, and those that it
-        refers to.
+        """The subschemas that refuse the value: the place's own, and those to which it
+        refers.
         """
         below = [violation.location for violation in self.violations]
         return [self.place.location, *below]
 
 
 class Repaired(NamedTuple):
-    """The value, and the repairs that led to it; none where it fits as it is.
+    """The value, and the repairs that led to it, which are empty if the value fits
+    unchanged.
 
-    *is_disputed* says that another reading of it, or of a part, was ambiguous: if what
-    is around it cannot be repaired, that is ambiguous too and not impossible.
+    *is_disputed* says that another reading of the value, or of a part, was ambiguous.
+    If the surrounding value then cannot be repaired, its outcome is also ambiguous and
+    not impossible.
     """
 
     value: Any
@@ -73,27 +76,33 @@ class Repaired(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """The value may mean several things: it is refused, and nothing else is tried in
-    its place.
-    """
+    """The value may mean several things; it is refused, and no alternative is tried."""
 
-    is_disputed: ClassVar = True
+    is_disputed: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
     """No rule makes the value fit."""
 
-    is_disputed: ClassVar = False
+    is_disputed: ClassVar[bool] = False
 
 
 Outcome: TypeAlias = Repaired | Ambiguous | Impossible
 AMBIGUOUS, IMPOSSIBLE = Ambiguous(), Impossible()
 
 
+# Rules that repair a whole call or value, not one member after another. With such a
+# rule, a repair that has more changes than another is more complete: it renamed another
+# misspelt key, or removed another superfluous container.
+_OF_THE_WHOLE = rules_that("moves") | {KEY_NAME}
+# Repairs without their places: counts of the rule with the values before and after.
+Changes: TypeAlias = "Counter[tuple[str, str, str]]"
+
+
 class Attempt(NamedTuple):
-    """A replacement that one rule proposes: the value *before* it as the record shows
-    it, and the one *after* it.
+    """A replacement that one rule proposes: the value *before* it, as the record shows
+    it, and the value *after* it.
     """
 
     rule: str
@@ -102,7 +111,7 @@ class Attempt(NamedTuple):
 
 
 class Loop(Protocol):
-    """What the rules ask of the loop that tries them."""
+    """The part of `RepairLoop` that the repair rules use."""
 
     references: References
 
@@ -114,10 +123,10 @@ class Loop(Protocol):
 
 
 def choose_outcome(outcomes: list[Outcome]) -> Outcome:
-    """Return the one outcome of a value for which each of *outcomes* is a reading.
+    """Return the overall outcome of a value whose possible outcomes are *outcomes*.
 
-    One reading is enough. Readings that differ are ambiguous. If there is none, the
-    outcome is ambiguous if a reading was, else impossible.
+    One reading is enough. Readings that differ are ambiguous. Without a reading, the
+    outcome is ambiguous if one of *outcomes* is, else impossible.
     """
     is_disputed = any(outcome.is_disputed for outcome in outcomes)
     readings = [outcome for outcome in outcomes if isinstance(outcome, Repaired)]
@@ -141,19 +150,32 @@ def without_repair(is_disputed: bool) -> Ambiguous | Impossible:
 
 
 def _least(readings: list[Repaired]) -> list[Repaired]:
-    """Return *readings* without those that contain all repairs of another and more.
+    """Return *readings* without those that contain all repairs of another reading and
+    more.
 
-    ``5`` from ``"5"`` takes one repair; ``[5]`` takes the same and a second: only the
-    first is kept.
+    ``5`` from ``"5"`` takes one repair, ``[5]`` takes the same repair and a second;
+    only the first reading is kept. A reading that makes the same change in more members
+    is also kept, because ``["1", "2"]`` may have one quoted number or two.
     """
-    # Compared as a multiset: the order in which two members were repaired does not
+    # Compare multisets, because the order in which two members were repaired does not
     # matter.
     all_changes = [Counter(map(_change, reading.repairs)) for reading in readings]
     least = []
     for reading, changes in zip(readings, all_changes, strict=True):
-        if not any(other < changes for other in all_changes):
+        if not any(_is_less(other, changes) for other in all_changes):
             least.append(reading)
     return least
+
+
+def _is_less(some: Changes, more: Changes) -> bool:
+    """Return whether *more* has all changes of *some*, and an additional change by
+    another rule or by a rule that repairs the whole value.
+
+    Additional changes by the other rules of *some* do not count, because they may
+    concern other members.
+    """
+    rules = {rule for rule, _, _ in some} - _OF_THE_WHOLE
+    return some < more and any(rule not in rules for rule, _, _ in more - some)
 
 
 def _change(repair: Repair) -> tuple[str, str, str]:

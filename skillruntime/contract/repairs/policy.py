@@ -1,4 +1,6 @@
-"""How far malformed arguments are repaired: the three policies, and a caller's own."""
+"""Define how far malformed arguments are repaired: three named policies, and a caller's
+own.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How far malformed arguments are repaired.
+    """The limits for repairs of malformed arguments.
 
-    ``repair`` turns repairs on. ``on_unknown`` says what happens to a key of the
-    arguments that is not in the schema: ``"refuse"``, or ``"drop"`` and record it.
+    ``repair`` turns repairs on. ``on_unknown`` decides about a key of the arguments
+    that is not in the schema: ``"refuse"`` the call, or ``"drop"`` the key and record
+    it.
     """
 
     repair: bool = True
@@ -32,8 +35,8 @@ _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
 def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
-    """Return the policy of that name, or that the record of switches describes; a
-    ``Policy`` is returned as it is.
+    """Return the policy for a name or a mapping of switches; a ``Policy`` is returned
+    unchanged.
 
     >>> policy_named({"on_unknown": "drop"})
     Policy(repair=True, on_unknown='drop')

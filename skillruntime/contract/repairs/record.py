@@ -1,4 +1,4 @@
-"""The record of a repair, and values as the record and the caller see them."""
+"""Record repairs, and convert values to the form that the record and the caller see."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Repair:
     """One repair: its place (a JSON Pointer into the sent value), its rule, and the
     value before and after.
 
-    The values of a *secret* repair are neither in `to_dict` nor in its text. If only a
-    part of them is secret, *shown* has both values without it.
+    The values of a *secret* repair are neither in `to_dict` nor in its text. If only
+    parts of the values are secret, *shown* has both values without these parts.
     """
 
     path: str
@@ -28,15 +28,15 @@ class Repair:
 
     @property
     def keeps_text(self) -> bool:
-        """Whether a text in ``after`` is one that the caller sent, in another form; the
-        contract supplies a default, a member of an enum and the name of a parameter.
+        """Whether a text in ``after`` is the caller's text in another form. Defaults,
+        members of an enum and names of parameters are the contract's texts.
         """
         rule = RULES.get(self.rule)
         return rule is not None and rule.keeps_text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the repair as a JSON object; ``after`` is null where something was
-        left out.
+        """Return the repair as a JSON object; ``after`` is null if the value was left
+        out.
 
         >>> repair = Repair("/key", "number-for-text", 123, "123", secret=True)
         >>> repair.to_dict()["before"]
@@ -45,7 +45,7 @@ class Repair:
         before, after = self.shown or (self.before, self.after)
         if self.secret:
             before = after = "(secret)"
-        # What was read out of a text holds decimals, which JSON cannot write.
+        # Values that were parsed from a text contain decimals, which JSON cannot write.
         shown = {"before": without_decimals(before), "after": without_decimals(after)}
         return {"path": self.path, "rule": self.rule, **shown}
 
@@ -60,7 +60,7 @@ def recorded(path: str, rule: str, before: Any, after: Any) -> Repair:
 
 
 def plain(value: Any) -> Any:
-    """Return *value* with a number that remembered how it was written as a float."""
+    """Return *value*, converted to a float if it is a number that kept its spelling."""
     if not isinstance(value, Decimal):
         return value
     # JSON's -0 is an integer, which has no sign.
@@ -70,8 +70,8 @@ def plain(value: Any) -> Any:
 
 
 def without_decimals(value: Any) -> Any:
-    """Return *value* with the numbers that remembered how they were written as plain
-    floats; itself if it has none.
+    """Return *value* with numbers that kept their spelling converted to floats; return
+    the same object if there are none.
 
     >>> without_decimals({"a": [Decimal("1.50"), 2]})
     {'a': [1.5, 2]}
@@ -84,4 +84,4 @@ def without_decimals(value: Any) -> Any:
                 return rebuilt(value, plain)
             if isinstance(member, (dict, list)):
                 pending.append(member)
-    return value  # the same object: most values hold none
+    return value  # the same object: most values have none

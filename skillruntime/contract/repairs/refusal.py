@@ -1,4 +1,4 @@
-"""What a refusal reports: what could not be repaired, of the value as far as it was."""
+"""Report the violations that could not be repaired, in the partly repaired value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from skillruntime.contract.repairs.scalars import converted, types_of
 from skillruntime.contract.schemas.pointer import Path, ValuePath
 from skillruntime.contract.schemas.schema import Schema, Violation
 
-# The budget of validator calls for explaining a refusal, which has bounds of its own.
+# The budget of validator calls for explaining a refusal; the explanation also has
+# limits of its own.
 REPORTING_WORK = 1_000_000
 
 
@@ -18,7 +19,7 @@ def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...
     member that a repair left out is reported as it was sent, not as missing.
     """
     schema = loop.schema
-    # The branches of a union are listed when they are explained.
+    # The violations of a union's branches are only listed during the explanation.
     loop.grant(REPORTING_WORK)
     # If the budget ran out, the violations of the value may be unknown.
     listed = loop.listing(value)
@@ -40,8 +41,8 @@ def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...
 
 
 def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
-    """Return *violation* of the repaired value as that of the *sent* value: a member
-    that a repair left out is not missing.
+    """Return the violation of the *sent* value for *violation* of the repaired value: a
+    member that a repair left out is not missing.
     """
     if violation.keyword == "required":
         return sent.get((*violation.path, violation.names[0]), violation)
@@ -49,8 +50,8 @@ def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
 
 
 def _of_number(violation: Violation, schema: Schema) -> list[Violation]:
-    """Return *violation*, or what is wrong with the number that its string writes:
-    ``"11"`` where 10 is the most.
+    """Return *violation*, or the violations of the number in its string, such as
+    ``"11"`` if the maximum is 10.
     """
     if violation.keyword != "type" or not isinstance(violation.value, str):
         return [violation]

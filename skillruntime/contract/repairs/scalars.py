@@ -1,12 +1,11 @@
-"""One scalar repaired: read as another type, as a member of an enum, or without its
-quotes. Nothing is lost or invented.
+"""Repair one scalar: read it as another type, as a member of an enum, or without its
+quotes. Information is neither lost nor invented.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -18,8 +17,7 @@ from skillruntime.contract.repair_rules import (
     NULL_TEXT,
     NUMBER_FOR_TEXT,
     NUMBER_TEXT,
-    QUOTED_TEXT,
-    THOUSANDS,
+    SINGLE_QUOTES,
 )
 from skillruntime.contract.repairs.outcomes import Attempt, Loop, Misfit, Repaired
 from skillruntime.contract.repairs.record import Repair
@@ -39,33 +37,34 @@ from skillruntime.contract.schemas.subschemas import (
     kinds_judged_alone,
     subschemas,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 
 MAX_DIGITS = 400
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
-# What models write where they have nothing to say; Python's and JSON's words, in any
+# The texts that models write for null: Python's and JSON's words, in upper or lower
 # case.
 _NOTHING = frozenset({"", "null", "none"})
-# Words that are also data (`n/a` in a form, `nil` in Lisp).
+# Words for null that may also be data (`n/a` in a form, `nil` in Lisp).
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
 # YAML 1.1 has more words for true and false, but `on` and `y` are also values.
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-# JSON has no plus sign before a number (RFC 8259, section 6); models write one in
-# strings all the same.
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-# Groups of three after a first group that is not zero: `0,123` and `12,34` may mark
-# decimals with the comma.
-_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
-_POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-# `.5` and `5.` are numbers to every language but JSON; three digits of exponent are
-# more than a float has.
-_DECIMAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
-# `007`: an identifier, a ZIP code or an octal number; as a number it would lose its
-# zeros.
-_CODE = re.compile(r"[+-]?0[0-9].+")
-# Separators that say nothing: between words, and beside punctuation between words. A
-# hyphen before a digit may be a sign or a range, so there it is never left out, added
-# or exchanged.
-_BETWEEN_WORDS = re.compile(
+# JSON does not allow a plus sign before a number (RFC 8259, section 6), but models
+# write it in strings.
+_INTEGER = lazy_pattern(r"[+-]?[0-9]+")
+# Groups of three after a first group that is not zero: in `0,123` and `12,34` the comma
+# may mark decimals.
+_THOUSANDS = lazy_pattern(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+_POINT_GROUP = lazy_pattern(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+# `.5` and `5.` are numbers in most languages except JSON. The exponent of a float has
+# at most three digits.
+_DECIMAL = lazy_pattern(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
+# `007` may be an identifier, a ZIP code or an octal number; as a number it would lose
+# its zeros.
+_CODE = lazy_pattern(r"[+-]?0[0-9].+")
+# Separators without meaning: between words, and beside punctuation between words. A
+# hyphen before a digit may be a sign or a range, so it is never left out, added or
+# exchanged.
+_BETWEEN_WORDS = lazy_pattern(
     r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])|(?<=[^\W\d_])[\s_]+(?=\d)"
     r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])"
     r"|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
@@ -74,12 +73,12 @@ _BETWEEN_WORDS = re.compile(
 
 
 def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
-    """Return the arguments *value* with texts read as numbers and booleans; ``None``
-    where that is not all they need.
+    """Return the arguments *value* with texts read as numbers and booleans; return
+    ``None`` if they need other repairs.
 
-    The commonest repair, where each property is judged alone and no key that was sent
-    is one that may wrap all arguments: then such a text has no second meaning. The loop
-    comes to the same, in three times the time.
+    This is the most common repair. If each property is validated independently, and
+    none of the sent keys may wrap all arguments, such a text has only one meaning. The
+    loop has the same result, but takes three times as long.
     """
     kinds = kinds_judged_alone(schema.references, [WHOLE_SCHEMA])
     if not isinstance(value, dict) or not value.keys() <= kinds.keys():
@@ -97,15 +96,21 @@ def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
 
 
 def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
-    """Return the value as each type that is asked for, and as a member of an enum."""
+    """Return the value as each type that the schema asks for, as a member of an enum,
+    and without quotes if the schema has a format or pattern.
+    """
     value = misfit.place.value
     attempts: list[Attempt] = []
     for violation in misfit.violations:
-        # "None" is how Python writes null; `none` may be a member.
+        # Python writes null as "None"; `none` may be a member.
         if violation.keyword in ("enum", "const") and value != "None":
             options = options_of(loop.references, violation)
             for member in options.meant_by(value):
                 attempts.append(Attempt(ENUM_VALUE, value, member))
+        elif violation.keyword in ("format", "pattern"):
+            content = unquoted(value)
+            if content is not None:
+                attempts.append(Attempt(SINGLE_QUOTES, value, content))
         elif violation.keyword == "type":
             for wanted in types_of(violation):
                 for rule, after in converted(wanted, value):
@@ -116,28 +121,16 @@ def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
 
 
 def _says_none(loop: Loop, value: Any, violation: Violation) -> bool:
-    """Return whether ``none`` says something: the items of the array may be that
+    """Return whether ``none`` is meaningful, because an item of the array may be that
     word.
     """
-    return may_be_said(loop.references, value, [violation.location])
-
-
-def without_quotes(misfit: Misfit) -> list[Attempt]:
-    """Return the text in quotes, where a scalar or a text of some form is asked for."""
-    value: str = misfit.place.value
-    content = unquoted(value)
-    if content is None:
-        return []
-    has_form = any(
-        violation.keyword in ("format", "pattern") for violation in misfit.violations
-    )
-    if has_form or not misfit.kinds.isdisjoint(SCALARS):
-        return [Attempt(QUOTED_TEXT, value, content)]
-    return []
+    return may_be_said(loop.references, bare(value), [violation.location])
 
 
 def kinds_wanted(references: References, violations: list[Violation]) -> set[str]:
-    """Return the types that *violations* ask for; of an enum those of its members."""
+    """Return the types that *violations* ask for; for an enum, the types of its
+    members.
+    """
     kinds: set[str] = set()
     for violation in violations:
         if violation.keyword == "type":
@@ -148,13 +141,13 @@ def kinds_wanted(references: References, violations: list[Violation]) -> set[str
 
 
 def types_of(violation: Violation) -> list[str]:
-    """Return the types that *violation*, of ``type``, asks for."""
+    """Return the types that *violation*, of the keyword ``type``, asks for."""
     types = violation.schema["type"]
     return types if isinstance(types, list) else [types]
 
 
 def options_of(references: References, violation: Violation) -> Options:
-    """Return the members of the enum that *violation* is of, or its one constant."""
+    """Return the members of the enum, or the constant, that *violation* is about."""
     if violation.keyword == "const":
         return Options([violation.expected])
     return references.once(
@@ -163,7 +156,7 @@ def options_of(references: References, violation: Violation) -> Options:
 
 
 def is_nothing(value: Any) -> bool:
-    """Return whether *value* is null, or a string that models write for it.
+    """Return whether *value* is null, or a string that models write for null.
 
     >>> is_nothing("None"), is_nothing("none of these")
     (True, False)
@@ -174,8 +167,8 @@ def is_nothing(value: Any) -> bool:
 
 
 def may_be_nothing(value: Any) -> bool:
-    """Return whether *value* is null, or a string that models or people write for it:
-    too little to be an item.
+    """Return whether *value* is null, or a string that models or people write for null;
+    such a value is not made an item.
     """
     if isinstance(value, str):
         word = value.strip().casefold()
@@ -183,40 +176,57 @@ def may_be_nothing(value: Any) -> bool:
     return value is None
 
 
+def bare(value: Any) -> Any:
+    """Return *value* without one surrounding pair of quotes, if it is a text with one.
+
+    Quotes have no meaning if only a number, a boolean, null or a member of a choice can
+    be meant (mozilla/bugbug#6140).
+
+    >>> bare("'5'"), bare("5"), bare(5)
+    ('5', '5', 5)
+    """
+    content = unquoted(value) if isinstance(value, str) else None
+    return value if content is None else content
+
+
 def converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the scalar *value* as the type *wanted*, if it can be, with the rule.
+    """Yield the rule and the scalar *value* converted to the type *wanted*, if it can
+    be.
 
     >>> list(converted("integer", "1,234")), list(converted("boolean", "maybe"))
-    ([('thousands', 1234)], [])
+    ([('number-text', 1234)], [])
     """
+    return _converted(wanted, bare(value))
+
+
+def _converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
     match wanted, value:
-        case (("integer" | "number"), str()):
-            number = number_in(value, whole=wanted == "integer")
+        case (("integer" | "number"), str(text)):
+            number = number_in(text, whole=wanted == "integer")
             if number is not None:
-                rule = THOUSANDS if "," in value else NUMBER_TEXT
-                yield rule, number
-        case "boolean", str():
-            word = value.strip().casefold()
+                yield NUMBER_TEXT, number
+        case "boolean", str(text):
+            word = text.strip().casefold()
             if word in _WORDS:
                 yield BOOLEAN_TEXT, _WORDS[word]
-        # True is left out: "True", "true" and "yes" are different texts, and none was
-        # written.
+        # True is excluded: "True", "true" and "yes" are different texts, and the caller
+        # wrote none of them.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
-            text = number_text(value)
-            if text is not None:
-                yield NUMBER_FOR_TEXT, text
-        # Only where null is a type of its own: an optional property is left out
-        # instead, by another rule.
-        case "null", str() if is_nothing(value):
+            written = number_text(value)
+            if written is not None:
+                yield NUMBER_FOR_TEXT, written
+        # Only if null is a declared type: otherwise another rule leaves out the
+        # optional property.
+        case "null", str(text) if is_nothing(text):
             yield NULL_TEXT, None
 
 
 def number_in(text: str, *, whole: bool) -> int | float | None:
-    """Return the number that *text* writes, with nothing beside it; with *whole* only
-    one without a fraction.
+    """Parse *text*, which must consist of one number; with *whole*, only a number
+    without a fraction is accepted.
 
-    A zero before it is how a calendar writes a number below ten; more than that is how
-    a code is written, whose zeros no number can hold.
+    Calendars write one leading zero before a number below ten. Other leading zeros
+    belong to a code, and a number cannot keep them.
 
     >>> [number_in(text, whole=True) for text in ("1,234", "5.0", "05", "007")]
     [1234, 5, 5, None]
@@ -226,28 +236,30 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     text = unmarked(text)
     if _THOUSANDS.fullmatch(text):
         if not whole and "." not in text and text.count(",") == 1:
-            # "48,856" is 48.856 where a comma marks the decimals; an integer has none.
+            # "48,856" is 48.856 if the comma marks decimals; an integer has no
+            # decimals.
             return None
         text = text.replace(",", "")
     # CPython refuses to read more than 4,300 digits (sys.set_int_max_str_digits), and a
-    # model means no such number.
+    # model does not mean such a number.
     if len(text) > MAX_DIGITS or _CODE.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):
         return int(text)
     if whole and _POINT_GROUP.fullmatch(text):
-        return None  # "5.000" is 5000 where a point marks the thousands
+        return None  # "5.000" is 5000 if the point marks thousands
     if not _DECIMAL.fullmatch(text):
         return None
     exact = Decimal(text)
     if whole:
-        # Through a decimal: int(float("9007199254740993.0")) would give another number.
+        # Convert through a decimal: int(float("9007199254740993.0")) would be another
+        # number.
         is_short = abs(exact.adjusted()) < MAX_DIGITS
         if is_short and exact == exact.to_integral_value():
             return int(exact)
         return None
-    # Only a number that a float holds as it is written: 1e-400 would become 0,
-    # 9007199254740993.5 lose its half.
+    # Accept only a number that a float holds exactly: 1e-400 would become 0, and
+    # 9007199254740993.5 would lose its half.
     number = float(text)
     if math.isfinite(number) and Decimal(repr(number)) == exact:
         return number
@@ -255,19 +267,19 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
 
 
 def number_text(value: int | float | Decimal) -> str | None:
-    """Return *value* as it was written, else as JSON writes it; ``None`` where that may
-    not be how it was written.
+    """Return *value* in its original spelling, or else as JSON writes it; return
+    ``None`` if the original spelling may differ.
 
-    A float without a fraction may have been written with or without a point, so it has
-    no text.
+    For a float without a fraction the result is ``None``, because it may have been
+    written with or without a point.
 
     >>> [number_text(number) for number in (Decimal("1.50"), 7, 1e30, 5.0)]
     ['1.50', '7', None, None]
     """
     if isinstance(value, int):
         return str(value) if value.bit_length() <= MAX_BITS else None
-    # `5.0` may have been sent as `5` by a host that turned it into a float; the text
-    # would differ.
+    # `5.0` may have been sent as `5`, which the host turned into a float; the texts
+    # differ.
     if isinstance(value, float) and value.is_integer():
         return None
     # A decimal keeps the zeros of 1.50, which a version or a price may need.
@@ -279,8 +291,8 @@ def number_text(value: int | float | Decimal) -> str | None:
 
 @lru_cache(maxsize=4096)
 def fold_value(text: str) -> str:
-    """Return *text* without what models get wrong in values of an enum: case and
-    separators.
+    """Return *text* without case and separators, which models get wrong in values of an
+    enum.
 
     >>> fold_value("This week") == fold_value("this_week")
     True
@@ -291,7 +303,7 @@ def fold_value(text: str) -> str:
 
 
 class Options:
-    """The members of an enum, to be asked many times which of them a value means.
+    """The members of an enum, prepared for repeated matching of values.
 
     >>> options = Options(["today", "this_week", 5])
     >>> options.meant_by("this week"), options.meant_by("5")
@@ -299,7 +311,7 @@ class Options:
     """
 
     def __init__(self, allowed: Collection[Any]) -> None:
-        self.kinds = set(map(type_name, allowed))
+        self.kinds: set[str] = set(map(type_name, allowed))
         self._texts: dict[str, list[str]] = {}
         self._others: list[Any] = []
         for option in allowed:
@@ -309,10 +321,10 @@ class Options:
                 self._others.append(option)
 
     def meant_by(self, value: Any) -> list[Any]:
-        """Return the members that *value* means: equal but for type, letter case or
-        separators, the nearest alone.
+        """Return the members nearest to *value*, which are equal to it except for type,
+        letter case or separators.
 
-        If there are several, the choice is not ours.
+        If there are several, the value is ambiguous.
         """
         if isinstance(value, bool):
             word = str(value)
@@ -323,14 +335,19 @@ class Options:
             return [option for option in self._alike(text or "") if option == text]
         if not isinstance(value, str):
             return []
+        content = bare(value)
+        if content != value and content in self._texts.get(letters(content), ()):
+            return [content]
+        return self._meant_by_text(value) or self._meant_by_text(content)
+
+    def _meant_by_text(self, value: str) -> list[Any]:
         others = self._of_other_types(value.strip())
         for text in (value, _without_stop(value)):
             alike = self._alike(text)
             nearest = _nearest(text, alike)
             if nearest:
-                return nearest + others  # " 1" is as near to 1 as to "1"
-            # Where two members differ by a sign or a separator alone, neither is
-            # nearer.
+                return nearest + others  # " 1" is equally near to 1 and "1"
+            # If two members differ only by a sign or a separator, neither is nearer.
             if len(alike) == 1 and fold_value(alike[0]) == fold_value(text):
                 return others or alike
         return others
@@ -339,20 +356,22 @@ class Options:
         return self._texts.get(letters(text), [])
 
     def _of_other_types(self, text: str) -> list[Any]:
-        """Return the members that are not texts and that *text* writes."""
+        """Return the members that are not texts and whose value is written in
+        *text*.
+        """
         options = []
         for option in self._others:
-            values = converted(type_name(option), text)
+            values = _converted(type_name(option), text)
             if any(is_same(option, value) for _, value in values):
                 options.append(option)
         return options
 
 
 def _nearest(text: str, alike: list[str]) -> list[str]:
-    """Return those of *alike* that differ from *text* in white space only; if there are
-    none, those that differ in letter case too.
+    """Return the texts of *alike* that differ from *text* only in white space, or else
+    those that also differ in letter case.
     """
-    # White space around a member says as much as its letter case: "A" is as near to
+    # White space around a member matters as much as its letter case: "A" is as near to
     # "A " as to "a".
     is_padded = any(option != option.strip() for option in alike)
     for reading in (str if is_padded else str.strip, _folded_case):
@@ -367,9 +386,7 @@ def _folded_case(text: str) -> str:
 
 
 def _without_stop(text: str) -> str:
-    """Return *text* without the full stop of a sentence, which stands after a
-    letter.
-    """
+    """Return *text* without a full stop that follows a letter."""
     text = text.strip()
     return text[:-1] if text[-1:] == "." and text[-2:-1].isalpha() else text
 
@@ -377,8 +394,8 @@ def _without_stop(text: str) -> str:
 def may_be_said(
     references: References, value: Any, locations: Sequence[Location]
 ) -> bool:
-    """Return whether *value*, null or a word for it, may be a member of a choice at
-    *locations*, or for the items of an array.
+    """Return whether *value*, null or a word for null, may be meant as a member of a
+    choice at *locations* or of a choice for the items of an array there.
 
     >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
     >>> references, everywhere = References(encodings), [Location(())]
@@ -397,8 +414,8 @@ def may_be_said(
 def _words_at(
     references: References, locations: Iterable[Location], levels: int
 ) -> set[str]:
-    """Return the words for nothing among the choices at *locations*, and of the items
-    so many *levels* down.
+    """Return the words for null among the choices at *locations*, and among the choices
+    of items up to *levels* levels down.
     """
     words: set[str] = set()
     for place, schema in in_place(references, locations):
@@ -424,11 +441,11 @@ def _words_in(schema: dict[str, Any]) -> set[str]:
 
 
 def is_opposite(references: References, value: Any, path: ValuePath) -> bool:
-    """Return whether *value*, at *path*, is the word ``none``, and its declared default
-    is something.
+    """Return whether *value*, at *path*, is the word ``none``, although its declared
+    default is not empty.
 
-    ``"None"`` is how Python writes null, so that it says nothing; ``"none"`` may mean
-    none of them.
+    Python writes null as ``"None"``, which has no other meaning; ``"none"`` may mean
+    "none of them".
     """
     if not isinstance(value, str) or value.strip() != "none":
         return False

@@ -1,1 +1,3 @@
-"""What a schema says: whether a value fits, what is wrong with it, and where."""
+"""Validate values by a schema: whether a value fits, and if not, its violations and
+their places.
+"""

@@ -1,7 +1,6 @@
-"""The engine that validates values by a JSON Schema: jsonschema-rs.
+"""Validate values by a JSON Schema with the engine jsonschema-rs.
 
-It never fetches: a reference is looked up among the resources handed in, and nowhere
-else.
+The engine never fetches: it looks a reference up only among the resources passed in.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from urllib.parse import quote, urljoin
 from skillruntime.contract.schemas.pointer import Path, format_pointer
 from skillruntime.contract.schemas.wording import quoted, shortened
 
-# The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out
-# ``/schema`` behind a date.
+# The URI of each dialect -> its name in jsonschema-rs. The contract document omits
+# ``/schema`` after a date.
 _DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema": "Draft202012",
     "https://json-schema.org/draft/2019-09/schema": "Draft201909",
@@ -27,12 +26,12 @@ for _uri in _DRAFTS:
     DIALECTS[_uri.rstrip("#")] = _uri
     DIALECTS[_uri.removesuffix("/schema")] = _uri
 
-# The URI of a document that does not name itself: one that relative references can be
-# resolved against (RFC 6761).
+# The URI of a document without an identifier; relative references can be resolved
+# against it (RFC 6761).
 BASE = "http://skillruntime.invalid/"
 
-# One megabyte of compiled pattern: enough for any that a person writes, and a bound for
-# `(a{1000}){1000}`.
+# One megabyte for a compiled pattern: enough for any that a person writes, and a bound
+# for `(a{1000}){1000}`.
 _PATTERN_BYTES = 1 << 20
 
 
@@ -48,13 +47,13 @@ class Engine:
     """One schema document compiled by jsonschema-rs, which matches patterns in linear
     time.
 
-    A *location* picks one of its subschemas. A part of a value is judged once by what a
-    reference leads to, and not once for each way to it: where a recursive schema has
-    two ways to go on, the time would double with every level.
+    A *location* picks one of its subschemas. The target of a reference judges a part of
+    a value only once, not once for each path to the target: if a recursive schema
+    refers to itself twice, the time would otherwise double with every level.
     """
 
     def __init__(self, document: Any, *, dialect: str, assert_formats: bool) -> None:
-        import jsonschema_rs  # not needed before a schema is compiled
+        import jsonschema_rs  # imported only when a schema is compiled
 
         self._document = document
         self._dialect = dialect
@@ -62,7 +61,7 @@ class Engine:
         self._options: dict[str, Any] = {
             "validate_formats": assert_formats,
             "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
-            # Nothing is fetched, whatever the schema says: it may be untrusted.
+            # Never fetch, whatever the schema says, because it may be untrusted.
             "offline": True,
             "base_uri": BASE,
         }
@@ -71,8 +70,8 @@ class Engine:
         self._draft = getattr(jsonschema_rs, _DRAFTS[dialect])
         self._registry: Any = None
         self._uri = _uri_of(document, dialect)
-        # ValueError and TypeError: numbers and texts that the library cannot read, such
-        # as half of a surrogate pair.
+        # jsonschema-rs raises ValueError or TypeError for numbers and texts that it
+        # cannot read, such as half of a surrogate pair.
         self._refusals = (
             jsonschema_rs.ValidationError,
             jsonschema_rs.ReferencingError,
@@ -106,7 +105,7 @@ class Engine:
         except self._refusals as error:
             raise UnusableSchemaError(_reason(error)) from None
         except BaseException as error:
-            # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded
+            # jsonschema-rs 0.60.3 panics if a pointer leads through an embedded
             # resource that refers back.
             if type(error).__name__ != "PanicException":
                 raise
@@ -117,9 +116,7 @@ class Engine:
         return validator
 
     def alone(self, schema: Mapping[str, Any]) -> Engine:
-        """Return the engine of *schema*, which refers to nothing, in the same
-        dialect.
-        """
+        """Return the engine of *schema*, which has no references, in the same dialect."""
         formats = bool(self._options["validate_formats"])
         return Engine(
             {"$schema": self._dialect, **schema},
@@ -128,15 +125,13 @@ class Engine:
         )
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
-        """Return the function that says whether a value fits the subschema."""
+        """Return a function from a value to whether it fits the subschema."""
         check: Callable[[Any], bool] = self._validator(location).is_valid
         return check
 
 
 def _uri_of(document: Any, dialect: str) -> str:
-    """Return the document's own identifier, against which its relative references are
-    resolved.
-    """
+    """Return the document's own identifier, the base of its relative references."""
     if not isinstance(document, dict):
         return BASE
     identifier = document.get("id" if "draft-04" in dialect else "$id")
@@ -151,7 +146,7 @@ def _uri_of(document: Any, dialect: str) -> str:
 def _reason(error: Exception) -> str:
     """Return why the engine refuses the schema.
 
-    Its own message does not say what would be right. Of a misspelt type it says:
+    The engine's own message does not name the correction. For a misspelled type it is:
     "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
     """
     path: Path = tuple(getattr(error, "instance_path", None) or ())
@@ -166,9 +161,9 @@ def _reason(error: Exception) -> str:
     return f"{refused} is not {wanted} - at {format_pointer(path)}"
 
 
-# The keywords whose values are schemas by names.
+# The keywords whose values map names to schemas.
 _OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
-# What authors often get wrong.
+# The mistakes that authors often make.
 _WANTED = {
     "type": "a type; use one of array, boolean, integer, null, number, object, string",
     "required": "an array; name the required properties in an array beside "

@@ -1,7 +1,8 @@
 """Explain what is wrong with arguments so that a model can correct it: one error for
 each offending parameter.
 
-The law: an error costs a model 80 tokens at most, and never shows what may be a secret.
+The law: an error costs a model at most 80 tokens, and never shows a value that may be a
+secret.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from skillruntime.contract.schemas.subschemas import (
     declared_properties,
     in_place,
     property_locations,
+    required_properties,
     secret_texts,
     without_secrets,
     without_texts,
@@ -35,6 +37,7 @@ from skillruntime.contract.schemas.wording import (
     FORMAT_OF_PATTERN,
     MAX_LISTED,
     as_json,
+    excluded_together,
     in_words,
     listed,
     nearest,
@@ -44,12 +47,16 @@ from skillruntime.contract.schemas.wording import (
 )
 from skillruntime.errors import ErrorCode, SkillError
 
-# A keyword of our own: the value would take more repairs than a call is worth.
+# Our own keyword for a value that would need more repairs than a call is worth.
 OVER_BUDGET = "budget"
+# Our own keywords for a part that fits, but that the repair of another part makes
+# doubtful.
+MISSPELT = "misspelt"
+QUOTED_TOO = "quotedToo"
 
 # A model corrects a handful at once; a hundred would only fill its context.
 MAX_ERRORS = 12
-# About 74 tokens with the frame of the envelope, of the 80 that the design allows.
+# With the frame of the envelope about 74 of the 80 tokens that the design allows.
 MAX_BYTES = 145
 MAX_NAME = 60
 MAX_POINTER = 80
@@ -79,11 +86,11 @@ def explain(
     """Return one error per offending parameter, in the order of the violations; at most
     a dozen.
 
-    Each carries the JSON Pointer, what was expected (the part of the schema), what was
-    received (shortened; never a secret), and the next step. *schema* is the one that
-    was violated: it says which values are secrets, and what a union or a reference
-    declares. A secret of *sent*, the whole value, is not shown in another part of it
-    either.
+    Each error has the JSON Pointer, the expectation (the part of the schema), the
+    received value (shortened; never a secret), and the next step. *schema* is the
+    violated schema: it says which values are secrets, and what a union or a reference
+    declares. A secret in the whole value *sent* is not shown in an error about another
+    part either.
     """
     explainer = _Explainer(schema, sent)
     errors: dict[Path, SkillError] = {}
@@ -105,8 +112,8 @@ class _Budget:
 
 
 def _narrowed(violations: Iterable[Violation], budget: _Budget) -> Iterator[Violation]:
-    """Yield the violations; that of a union is replaced by those of its nearest branch,
-    if there is one.
+    """Yield the violations, replacing the violation of a union by those of its nearest
+    branch, if it has one.
     """
     for violation in violations:
         branches = violation.expected
@@ -125,11 +132,12 @@ def _narrowed(violations: Iterable[Violation], budget: _Budget) -> Iterator[Viol
 
 
 def _nearest_branch(violation: Violation) -> tuple[Violation, ...]:
-    """Return the violations of the branch that is nearest to the value: the only one
-    but null, or the one that its value points to; none where two are equally near.
+    """Return the violations of the branch nearest to the value: the only branch except
+    null, or the branch with the smallest `_distance`; none if two branches are equally
+    near.
     """
-    # Null is the branch that makes a parameter optional; no model that sent a value
-    # meant it.
+    # The null branch makes a parameter optional; a model that sent a value did not mean
+    # it.
     branches = [
         branch
         for branch in violation.branches
@@ -149,7 +157,7 @@ def _nearest_branch(violation: Violation) -> tuple[Violation, ...]:
 
 
 def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[bool, bool, int]:
-    """Return whether the value at *path* is of another kind than *branch* takes,
+    """Return whether the value at *path* has another type than *branch* accepts,
     whether a constant differs, and the number of violations.
     """
     is_of_other_kind = False
@@ -179,7 +187,7 @@ class _Explainer:
         self.secrets = secret_texts(self.references, sent) if self.may_hide else set()
 
     def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
-        """Yield the errors that *violation* stands for, each with its path."""
+        """Yield the errors for *violation*, each with its path."""
         path = violation.path
         match violation.keyword:
             case "required" | "dependentRequired" | "dependencies" if violation.names:
@@ -188,6 +196,10 @@ class _Explainer:
             case "additionalProperties" | "unevaluatedProperties" if violation.names:
                 for name in violation.names:
                     yield (*path, name), self.unknown(violation, name)
+            case "misspelt":
+                yield path, self.misspelt(violation)
+            case "quotedToo":
+                yield path, self.quoted_too(violation)
             case "budget":
                 message = "There is too much to repair in one call"
                 error = SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS)
@@ -196,13 +208,15 @@ class _Explainer:
                 yield path, self.unfit(violation)
 
     def unfit(self, violation: Violation) -> SkillError:
-        """Return the error of a value that does not fit its schema."""
+        """Return the error for a value that does not fit its schema."""
         code = ErrorCode.INVALID_INPUT
         if violation.keyword in _RANGE:
             code = ErrorCode.PARAM_OUT_OF_RANGE
         received = self.quoted(violation.path, violation.value)
         wanted = in_words(violation.schema)
-        action = _advice(violation, received == _SECRET, wanted)
+        action = self.advice_on_members(violation)
+        if action is None:
+            action = _advice(violation, received == _SECRET, wanted)
         message = f"{_name(violation.path)}{received} {_fault(violation)}"
         return _error(
             code,
@@ -213,17 +227,50 @@ class _Explainer:
             received=received,
         )
 
+    def advice_on_members(self, violation: Violation) -> str | None:
+        """Return the advice to leave out members that exclude one another; ``None`` if
+        the object has no such members.
+        """
+        present = _members(violation.value)
+        if not present or not isinstance(violation.schema, dict):
+            return None
+        if violation.keyword == "not":
+            names = excluded_together(violation.schema.get("not"))
+            if names:
+                return f"Leave out {' or '.join(map(quoted, names))}"
+        if _fits_several(violation):
+            names = self.deciding(violation, present)
+            if len(names) > 1:
+                return f"Leave out all of these but one: {listed(names)}"
+        return None
+
+    def deciding(self, violation: Violation, present: Mapping[str, Any]) -> list[str]:
+        """Return the members of *present* that some alternatives of the ``oneOf``
+        require, but not all.
+        """
+        required: list[frozenset[str]] = []
+        for index in range(len(violation.schema["oneOf"])):
+            branch = Location((*violation.location, "oneOf", index))
+            required.append(
+                required_properties(self.references, [branch], choices=False)
+            )
+        common = frozenset.intersection(*required)
+        either = frozenset.union(*required) - common
+        return [name for name in present if name in either]
+
     def missing(self, violation: Violation, name: str) -> SkillError:
-        """Return the error of the property *name*, which is required and missing."""
+        """Return the error for the missing required property *name*."""
         properties = self.properties(violation)
         wanted = self.wanted(violation, name, properties)
         action = f"Add {quoted(name)}"
         if wanted:
             action += f": {wanted}"
-        # The name that was sent instead is the likeliest cause.
+        if name not in properties and self.is_closed_to(violation, name):
+            action = _CONTRADICTION
+        # The likeliest cause is a similar name that was sent instead.
         present = _members(violation.value)
         near = nearest(name, [key for key in present if key not in properties])
-        if near:
+        if near and action != _CONTRADICTION:
             action += f" (you sent {quoted(near)})"
         message = f"{_name(violation.path)}{name!r} is a required property"
         return _error(
@@ -234,10 +281,25 @@ class _Explainer:
             expected=wanted or None,
         )
 
+    def is_closed_to(self, violation: Violation, name: str) -> bool:
+        """Return whether a closed schema for the violating object does not declare
+        *name*.
+        """
+        for _, schema in in_place(
+            self.references, _locations(violation), choices=False
+        ):
+            is_closed = schema.get("additionalProperties") is False
+            is_closed &= not schema.get("patternProperties")
+            if is_closed and name not in properties_of(schema):
+                return True
+        return False
+
     def wanted(
         self, violation: Violation, name: str, properties: Mapping[str, Any]
     ) -> str:
-        """Return what the declarations of the property *name* ask for, in words."""
+        """Describe in words the value that the declarations of the property *name*
+        require.
+        """
         declared = property_locations(self.references, _locations(violation))
         places = declared.get(name, [])
         schemas = in_place(self.references, places, choices=False)
@@ -250,14 +312,22 @@ class _Explainer:
         return ""
 
     def unknown(self, violation: Violation, name: str) -> SkillError:
-        """Return the error of the property *name*, which is not declared."""
+        """Return the error for the undeclared property *name*."""
         properties = self.properties(violation)
         present = _members(violation.value)
-        # A name that was not sent yet is likelier.
+        # The model more likely meant a name that it did not also send.
         absent = [known for known in properties if known not in present]
-        near = nearest(name, absent) or nearest(name, properties)
-        if near:
+        near = nearest(name, absent)
+        sent = nearest(name, [known for known in properties if known in present])
+        locations = _locations(violation)
+        if name in required_properties(self.references, locations, choices=False):
+            action = _CONTRADICTION
+        elif near:
             action = f"Did you mean {quoted(near)}?"
+        elif sent:
+            # Renaming the property to *sent* would replace the value that was sent
+            # there.
+            action = f"Leave it out; you sent {quoted(sent)}"
         elif may_wrap(name) and isinstance(present.get(name), dict):
             action = f"Send its members directly, without {quoted(name)} around them"
         elif properties:
@@ -274,9 +344,44 @@ class _Explainer:
             received=self.quoted(path, present.get(name)),
         )
 
+    def misspelt(self, violation: Violation) -> SkillError:
+        """Return the error for a key that is a misspelling of a declared property."""
+        key, name = violation.names
+        message = (
+            f"{_name(violation.path[:-1])}{shortened(key)!r} is not a known property"
+        )
+        return _error(
+            ErrorCode.INVALID_INPUT,
+            message,
+            f"Did you mean {quoted(name)}?",
+            path=violation.path,
+            received=self.quoted(violation.path, violation.value),
+        )
+
+    def quoted_too(self, violation: Violation) -> SkillError:
+        """Return the error for a text in quotes, if a repair removed the quotes from
+        another value of the call: it names the text with and without its quotes.
+        """
+        received = self.quoted(violation.path, violation.value)
+        readings = received
+        if received != _SECRET:
+            readings = f"{quoted(violation.value.strip()[1:-1])} or {received}"
+        other = shortened(violation.names[0], MAX_NAME)
+        message = (
+            f"{_name(violation.path)}the quotes in {received} may be a part of the "
+            f"text or not, as those in {other} are not"
+        )
+        return _error(
+            ErrorCode.INVALID_INPUT,
+            message,
+            f"Send {other} without quotes of its own, and here {readings}",
+            path=violation.path,
+            received=received,
+        )
+
     def properties(self, violation: Violation) -> Mapping[str, Any]:
-        """Return the properties declared where *violation* is: by its schema, or by
-        what that refers to.
+        """Return the properties that the schema of *violation* declares, itself or
+        through its references.
         """
         own = properties_of(violation.schema)
         if own:
@@ -284,7 +389,7 @@ class _Explainer:
         return declared_properties(self.references, _locations(violation))
 
     def quoted(self, path: ValuePath, value: Any) -> str:
-        """Return *value*, which is at *path*, as a message quotes it: without
+        """Return *value*, found at *path*, as a quotation for a message, without
         secrets.
         """
         if self.may_hide:
@@ -300,15 +405,14 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def _locations(violation: Violation) -> list[Location]:
-    """Return where the properties of the object that *violation* is about may be
-    declared.
-    """
+    """Return the locations that may declare the properties of the violating object."""
     if violation.path:
         return [violation.location]
     return [violation.location, WHOLE_SCHEMA]
 
 
 _SECRET = "(secret)"
+_CONTRADICTION = "Call another tool; this one requires the name and excludes it"
 _LESS = "Send each value in its declared type, or fewer items in one call"
 
 
@@ -321,12 +425,11 @@ def _error(
     expected: str | None = None,
     received: str | None = None,
 ) -> SkillError:
-    """Return the error, whose *action* is the next step; a long one has only the
+    """Return the error, with *action* as the next step. A long error has only the
     details that fit in its budget.
     """
     details = {"path": shortened(format_pointer(path), MAX_POINTER)}
-    # Message and next step come first: what they leave of the budget goes to the
-    # details.
+    # Message and next step come first; the details get the rest of the budget.
     left = MAX_BYTES - _size(message) - _size(action) - _size(details["path"])
     left -= _size(expected)
     if expected is not None and left >= 0:
@@ -338,7 +441,7 @@ def _error(
 
 
 def _size(value: str | None) -> int:
-    """Return the bytes of *value* as JSON: about four for a token."""
+    """Return the size of *value* as JSON in bytes, of which a token has about four."""
     if value is None:
         return 0
     return len(as_json(value).encode())
@@ -353,7 +456,7 @@ _FAULTS = {
 
 
 def _fault(violation: Violation) -> str:
-    """Return the predicate of the message: what is wrong with the value."""
+    """Return the predicate of the message, which states the fault of the value."""
     keyword = violation.keyword
     expected = violation.expected
     if keyword in _FAULTS:
@@ -384,20 +487,30 @@ def _fault(violation: Violation) -> str:
 
 
 def _fault_of_union(violation: Violation) -> str:
-    # No branch is violated, so several fit; that is the only other way to break
-    # `oneOf`.
-    if violation.keyword == "oneOf" and not violation.branches:
+    if _fits_several(violation):
         return "fits more than one of the alternatives, and must fit exactly one"
+    return f"is none of: {_alternatives(violation)}"
+
+
+def _fits_several(violation: Violation) -> bool:
+    """Return whether *violation* is of a ``oneOf`` with several fitting branches.
+
+    A ``oneOf`` is also violated if no branch fits; then the branches are listed.
+    """
+    return violation.keyword == "oneOf" and not violation.branches
+
+
+def _alternatives(violation: Violation) -> str:
     branches = violation.expected or ()
     described = (in_words(branch) for branch in branches if isinstance(branch, dict))
-    # More than are shown need not be described: a union may have hundreds of branches.
+    # Describe no more branches than are shown, because a union may have hundreds.
     kinds = filter(None, islice(described, MAX_LISTED // 2))
-    return "is none of: " + shortened("; ".join(kinds), MAX_LISTED)
+    return shortened("; ".join(kinds), MAX_LISTED)
 
 
 def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
-    """Return the next step, where there is one to recommend; *wanted* describes what
-    the schema asks for.
+    """Return the next step, or ``None`` if there is none to recommend; *wanted*
+    describes the value that the schema requires.
     """
     schema = violation.schema
     match violation.keyword:
@@ -408,14 +521,18 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
             return "Send another value; this one is excluded"
         case "uniqueItems":
             return "Send each item once"
+        case "contains":
+            return _advice_on_contained(schema)
         case "enum":
             return _advice_on_choice(violation.value, schema["enum"], is_secret)
         case "propertyNames" if isinstance(violation.expected, dict):
-            # A key is always a string; of an enum the members say enough.
+            # Say that a key is a string, unless an enum's members are listed.
             key = in_words({"type": "string", **violation.expected})
             return f"Send an object in which each key is {key}"
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
+        case "oneOf":
+            return f"Send a value that fits only one: {_alternatives(violation)}"
     if not isinstance(schema, dict):
         return "Leave it out"
     # The author's own example says more than any description of the type.
@@ -425,16 +542,41 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
     if violation.keyword == "pattern":
         return "Send a string that matches it"
     if wanted:
-        return f"Send {wanted}"
+        as_text = _as_text(violation)
+        return f"Send {wanted}{as_text}"
     return None
+
+
+def _advice_on_contained(schema: dict[str, Any]) -> str:
+    item = in_words(schema["contains"]) or "one that fits"
+    least = schema.get("minContains", 1)
+    most = schema.get("maxContains")
+    count = f"at least {least}"
+    if most is not None:
+        count = f"{least} to {most}"
+    return f"Send an array with {count} of these items: {item}"
+
+
+def _as_text(violation: Violation) -> str:
+    """Return how to send an object or array if only a text is accepted."""
+    is_container = isinstance(violation.value, dict | list)
+    if not is_container or violation.keyword != "type":
+        return ""
+    # A text with a fixed form (a date, a member of an enum) cannot be a JSON text.
+    if violation.expected != "string" or violation.schema.keys() & _FORMS_OF_TEXT:
+        return ""
+    return ", as one JSON text"
+
+
+_FORMS_OF_TEXT = {"enum", "const", "format", "pattern"}
 
 
 def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
     if is_secret or not isinstance(value, str):
         return "Send one of them"
     near = nearest(value, filter(_is_text, members), cutoff=0.75)
-    # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far
-    # as its opposite.
+    # "UTC 5" may be UTC-5 or UTC+5: if only a sign is missing, the nearest member is
+    # not likelier than its opposite.
     if not near or letters(near) == letters(value):
         return "Send one of them"
     return f"Did you mean {quoted(near)}?"

@@ -3,11 +3,12 @@
 An engine holds the interpreter while it works, so no deadline can stop it: an untrusted
 schema is measured first. Its size and depth are bounded, and so is the number of
 subschemas once every reference is followed. A value's depth is not bounded here:
-jsonschema-rs remembers what it found for each pair of a recursive subschema and a part
-of the value, so that its yes or no takes time in proportion to the value, however the
-schema refers back to itself. (Measured with 0.60.3: 28 kinds of recursion, each with
-two ways back for the same child, take under 0.1 ms at 98 levels.) What is wrong is
-listed by questions of that kind only: `skillruntime.contract.schemas.violations`.
+jsonschema-rs caches its result for each pair of a recursive subschema and a part of the
+value, so that validation takes time in proportion to the value, however the schema
+refers to itself. (Measured with 0.60.3: 28 kinds of recursion, each with two references
+back for the same child, take under 0.1 ms at 98 levels.)
+`skillruntime.contract.schemas.violations` lists violations with yes-or-no questions
+only.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ MAX_CHARACTERS = 1_000_000
 MAX_NODES = 50_000
 MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
-# The stack that jsonschema-rs 0.60.3 takes for a level of a value, and for each
+# The stack that jsonschema-rs 0.60.3 uses for each level of a value, and for each
 # subschema that is open above it (about 350 and 70 bytes, as measured).
 LEVEL_BYTES = 400
 STEP_BYTES = 80
-# Half of the 8 MB that a thread has on Linux. The engine does not check its stack:
-# beyond it the process would end.
+# Half of a thread's 8 MB on Linux. The engine does not check its stack: an overflow
+# would end the process.
 STACK_BYTES = 4_000_000
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class SchemaTooCostlyError(ValueError):
-    """The schema is beyond a bound; the message says which, and where."""
+    """The schema exceeds a bound; the message says which bound, and where."""
 
 
 class Bounds(NamedTuple):
-    """What measuring a schema shows: its references, and the JSON that writes it.
+    """The result of measuring a schema: its references and its JSON text.
 
-    ``levels`` is how deep a value may be nested, so that the engine, which calls itself
-    for each level of a recursive schema, does not run out of stack.
+    ``levels`` is the allowed depth of a value: the engine calls itself for each level
+    of a recursive schema, and must not run out of stack.
     """
 
     references: References
@@ -54,12 +55,12 @@ class Bounds(NamedTuple):
 def measure(
     document: Mapping[str, Any] | bool, *, dialect: str = "", base: str = ""
 ) -> Bounds:
-    """Return the bounds of the schema *document*, with references that are read as
-    `References` reads them.
+    """Return the bounds of the schema *document*, following its references as
+    `References` does.
 
     Raises:
-        SchemaTooCostlyError: it is too large, too deep, refers to itself without end,
-            or branches exponentially.
+        SchemaTooCostlyError: the schema is too large or too deep, refers to itself
+            without end, or branches exponentially.
     """
     fault = find_fault(document, MAX_DEPTH)
     if fault is not None:
@@ -74,7 +75,7 @@ def measure(
             "characters"
         )
     references = References(document, dialect=dialect, base=base)
-    # Without references, nothing is evaluated more often than it is written.
+    # Without references, each subschema is evaluated only once for a value.
     if not any(f'"{keyword}"' in text for keyword in _REFERENCES):
         return Bounds(references, text)
     expansion = _Expansion(references)
@@ -86,7 +87,7 @@ def measure(
 
 
 class _Expansion:
-    """The schema with every reference followed, down to where it comes back to a
+    """The schema with every reference followed, until a reference leads back to a
     subschema that is still open.
     """
 
@@ -98,12 +99,12 @@ class _Expansion:
         self._open: dict[Location, int] = {}
 
     def count(self, location: Location, depth: int) -> int:
-        """Return how many subschemas there are below *location*, which judges a part
-        *depth* levels down.
+        """Return the number of subschemas below *location*, which judges a part *depth*
+        levels down.
         """
         if location in self._open:
-            # The same subschema for the same part of the value: no value could ever end
-            # it.
+            # The same subschema judges the same part of the value again, so the
+            # recursion would never end.
             if self._open[location] == depth:
                 raise SchemaTooCostlyError(
                     f"the schema refers to itself without end at {_where(location)}"

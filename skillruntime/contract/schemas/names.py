@@ -1,19 +1,23 @@
-"""Names as models write them: which are alike, which declared one is meant, and which
-wrap all arguments of a call.
+"""Compare names as models write them: which names are alike, which declared name is
+meant, and which names wrap all arguments of a call.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator
 from functools import lru_cache
+from typing import Any
+
+from skillruntime.lazy_patterns import lazy_pattern
 
 MAX_LETTERS = 40
-# The part of the letters that two names share: `limt` and `limit` 0.89, `note` and
-# `limit` 0.22.
+# The share of letters that two names have in common: `limt` and `limit` 0.89, `note`
+# and `limit` 0.22.
 MISSPELT = 0.75
-# The names of a call's arguments, folded.
+# The folded names under which a call has its arguments.
 CALL_WRAPPERS = frozenset(
     {
         "arguments",
@@ -37,17 +41,15 @@ _MESSAGE_WRAPPERS = frozenset(
     {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
 )
 WRAPPERS = CALL_WRAPPERS | SCHEMA_WRAPPERS | _MESSAGE_WRAPPERS
-"""The names that wrap all arguments, folded: of a call, of a schema, of a message."""
-_BETWEEN_PARTS = re.compile(
+"""The folded names that wrap all arguments of a call, a schema or a message."""
+_BETWEEN_PARTS = lazy_pattern(
     r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
 )
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-# Characters without width, which models copy from web pages.
+_BETWEEN_DIGITS = lazy_pattern(r"(?<=\d)[\s_\-]+(?=\d)")
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+# Zero-width characters, which models copy from web pages.
 _INVISIBLE = "\u200b\u2060\ufeff"
-# One pair of quotes: models write an enum's value in them (mozilla/bugbug#6140,
-# ggml-org/llama.cpp#22240).
-_QUOTES = {
+QUOTES = {
     '"': '"',
     "'": "'",
     "`": "`",
@@ -56,15 +58,18 @@ _QUOTES = {
     "\u2018": "\u2019",
     "\u00ab": "\u00bb",
 }
+"""The closing quotation marks by their opening marks: models write an enum's value in
+quotes (mozilla/bugbug#6140, ggml-org/llama.cpp#22240).
+"""
 
 
 @lru_cache(maxsize=16_384)
 def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: case, separators, marks
-    around a key.
+    """Return *text* without the differences that models introduce in names: case,
+    separators, marks around a key.
 
-    The marks are one pair of quotes, one colon at the end, and characters without
-    width; a sign is part of a name.
+    The marks are one pair of quotes, one colon at the end, and zero-width characters; a
+    sign is part of a name.
 
     >>> fold_name("maxArticles") == fold_name("max_articles")
     True
@@ -78,27 +83,42 @@ def fold_name(text: str) -> str:
     return _BETWEEN_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
+@lru_cache(maxsize=16_384)
+def fold_loosely(text: str) -> str:
+    """Return *text* folded as by `fold_name`, and in Unicode's compatibility form
+    (NFKC). A key that differs only in this form is not renamed, since ``x\u00b2`` need
+    not be ``x2``, but it is not ignored either.
+
+    >>> fold_loosely("\uff4d\uff41\uff58Items") == fold_loosely("max_items")
+    True
+    """
+    if text.isascii():
+        return fold_name(text)
+    return fold_name(unicodedata.normalize("NFKC", text))
+
+
 @lru_cache(maxsize=4096)
 def letters(text: str) -> str:
-    """Return *text* without case and anything that may separate words: texts that
-    differ in it are not alike.
+    """Return *text* in lower case without word separators. Only texts with the same
+    result may be spellings of one name.
     """
     return re.sub(r"[\s_+\u2212-]+", "", unmarked(text)).casefold()
 
 
 def unmarked(text: str) -> str:
-    """Return *text* without white space and characters without width around it."""
+    """Return *text* without surrounding white space and zero-width characters."""
     return text.strip().strip(_INVISIBLE).strip()
 
 
 def unquoted(text: str) -> str | None:
-    """Return the inside of *text* if all of it is in one pair of quotes, else ``None``.
+    """Return the inside of *text* if one pair of quotes surrounds the whole text, else
+    ``None``.
 
     >>> unquoted("'celsius'"), unquoted("celsius"), unquoted("'a' or 'b'")
     ('celsius', None, None)
     """
     text = text.strip()
-    closing = _QUOTES.get(text[:1])
+    closing = QUOTES.get(text[:1])
     content = text[1:-1]
     if len(text) < 3 or closing is None or text[-1] != closing:
         return None
@@ -108,11 +128,27 @@ def unquoted(text: str) -> str | None:
     return content
 
 
+def outer_quote(text: Any) -> str:
+    """Return the opening quotation mark of the quotes around the whole *text*, even if
+    there are marks between them; empty if the text is not in quotes.
+
+    >>> outer_quote("'it's'"), outer_quote("'a"), outer_quote(5)
+    ("'", '', '')
+    """
+    if not isinstance(text, str):
+        return ""
+    content: str = text.strip()
+    mark = content[:1]
+    if len(content) < 2 or QUOTES.get(mark) != content[-1]:
+        return ""
+    return mark
+
+
 def renames(
     unknown: Iterable[str], declared: Iterable[str], present: Container[str]
 ) -> dict[str, str]:
-    """Return the absent property that each unknown key means: one that differs only in
-    case and separators, if there is only one.
+    """Map each unknown key to the absent property that differs from it only in case and
+    separators, if there is exactly one.
 
     >>> present = {"foodType", "type_"}
     >>> renames(["foodType", "type_"], ["food_type", "type", "size"], present)
@@ -120,26 +156,29 @@ def renames(
     >>> renames(["a_"], ["a", "A"], {"a", "a_"})
     {}
     """
-    targets = _by_folded_name(declared)
+    targets = by_fold(declared)
     new_names: dict[str, str] = {}
-    for folded, names in _by_folded_name(unknown).items():
+    for folded, names in by_fold(unknown).items():
         properties = targets.get(folded, [])
         is_unique = len(names) == len(properties) == 1
-        if folded and is_unique and properties[0] not in present:
+        if not folded or not is_unique or properties[0] in present:
+            continue
+        if fold_name(names[0]) == fold_name(properties[0]):
             new_names[names[0]] = properties[0]
     return new_names
 
 
-def _by_folded_name(names: Iterable[str]) -> dict[str, list[str]]:
+def by_fold(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return *names* grouped by their result of `fold_loosely`."""
     by_folded_name: dict[str, list[str]] = {}
     for name in names:
-        by_folded_name.setdefault(fold_name(name), []).append(name)
+        by_folded_name.setdefault(fold_loosely(name), []).append(name)
     return by_folded_name
 
 
 def is_close(name: str, other: str) -> bool:
-    """Return whether *name* may be a misspelling of *other*, or has all its words, as
-    ``args.limit`` has those of ``limit``.
+    """Return whether *name* may be a misspelling of *other*, or contains all its words,
+    as ``args.limit`` contains ``limit``.
 
     >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
     (True, True, False)
@@ -148,13 +187,13 @@ def is_close(name: str, other: str) -> bool:
     >>> is_close("param_limit", "limit")
     True
     """
-    one, two = fold_name(name), fold_name(other)
+    one, two = fold_loosely(name), fold_loosely(other)
     if one == two or singular(one) == singular(two):
         return True
     if f" {_words(other)} " in f" {_words(name)} ":
         return True
-    # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing
-    # their order takes.
+    # Compare only the letters, in any order: 2 µs a pair, a tenth of the time for
+    # comparing their order.
     short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
     shared = (_letter_counts(short) & _letter_counts(long)).total()
     return 2 * shared >= MISSPELT * (len(short) + len(long))
@@ -163,7 +202,7 @@ def is_close(name: str, other: str) -> bool:
 def close_names(
     keys: Iterable[str], names: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each of *keys* with each of *names* that it may be a misspelling of."""
+    """Yield each of *keys* paired with each of *names* that it may misspell."""
     for key in keys:
         for name in names:
             if is_close(key, name):
@@ -181,8 +220,8 @@ def _words(name: str) -> str:
 
 
 def singular(name: str) -> str:
-    """Return *name* without an English plural's ending: the names of parameters are
-    English nearly everywhere.
+    """Return *name* without an English plural ending; nearly all parameter names are
+    English.
     """
     for ending, replacement in (("ies", "y"), ("es", ""), ("s", "")):
         if len(name) > len(ending) + 2 and name.endswith(ending):
@@ -191,8 +230,8 @@ def singular(name: str) -> str:
 
 
 def may_wrap(name: str) -> bool:
-    """Return whether *name* is one under which models put all arguments: a wrapper's,
-    ``type``, or a blank one.
+    """Return whether models put all arguments under *name*: the name of a wrapper,
+    ``type``, or a blank name.
     """
     return plain_name(name) in WRAPPERS or name == "type" or is_blank(name)
 
@@ -203,15 +242,15 @@ def holds_wrapper(names: Iterable[str]) -> bool:
 
 
 def is_blank(name: str) -> bool:
-    """Return whether *name* says nothing: pydantic-ai#81 has ``_`` around all
-    arguments.
+    """Return whether *name* has no meaning, such as the ``_`` around all arguments in
+    pydantic-ai#81.
     """
     return not name.strip("_ \t\r\n")
 
 
 @lru_cache(maxsize=16_384)
 def plain_name(name: str) -> str:
-    """Return *name* without case and separators: less than `fold_name` does, and
-    quicker.
+    """Return *name* without case and separators: a quicker, simpler form of
+    `fold_name`.
     """
     return name.replace("_", "").replace("-", "").replace(" ", "").casefold()

@@ -1,4 +1,6 @@
-"""JSON Pointers (RFC 6901), and what is at a place inside a JSON value."""
+"""Read and write JSON Pointers (RFC 6901) and the parts of a JSON value that they
+name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NewType, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
-# Two kinds of path that nothing may confuse: where in a schema, and where in a value.
+# Two kinds of path that must not be confused: a place in a schema, and a place in a
+# value.
 Location = NewType("Location", Path)
 ValuePath = NewType("ValuePath", Path)
 WHOLE_SCHEMA = Location(())
@@ -20,9 +23,11 @@ def format_pointer(path: Iterable[str | int]) -> str:
     >>> format_pointer(("topics", 0, "a/b"))
     '/topics/0/a~1b'
     """
-    return "".join(
-        "/" + str(token).replace("~", "~0").replace("/", "~1") for token in path
-    )
+    pointer = ""
+    for token in path:
+        escaped = str(token).replace("~", "~0").replace("/", "~1")
+        pointer += f"/{escaped}"
+    return pointer
 
 
 def parse_pointer(pointer: str) -> tuple[str, ...]:
@@ -51,11 +56,11 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
     2
 
     Raises:
-        LookupError: there is nothing at *path*.
+        LookupError: *value* has no part at *path*.
     """
     for token in path:
-        # A pointer's tokens are texts; in an array they are indexes without signs (RFC
-        # 6901, section 4).
+        # A pointer's tokens are texts; in an array a token is an index without a sign
+        # (RFC 6901, section 4).
         if isinstance(value, list) and isinstance(token, str):
             if not token.isdecimal():
                 raise LookupError(token)
@@ -68,15 +73,13 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
 
 @dataclass(slots=True)
 class Edit:
-    """Changes members of *value* at any depth, and leaves the *value* it was given as
-    it is.
-    """
+    """Changes members at any depth in a copy of *value*; the original stays unchanged."""
 
     value: Any
     _own: dict[int, Any] = field(default_factory=dict)
 
     def put(self, where: Path, value: Any) -> None:
-        """Write *value* to *where*, which is inside."""
+        """Write *value* to *where*, a place inside the whole value."""
         self._parent(where)[where[-1]] = value
 
     def leave_out(self, where: Path) -> None:
@@ -84,9 +87,11 @@ class Edit:
         del self._parent(where)[where[-1]]
 
     def _parent(self, where: Path) -> Any:
-        """Return the container of *where*; it and all that leads to it are copies."""
+        """Return the container of *where*, after copying it and every container on the
+        way to it.
+        """
         self.value = container = self._owned(self.value)
-        # Copy on the way down: siblings stay the caller's own objects.
+        # Copy only on the way down: siblings remain the caller's own objects.
         for token in where[:-1]:
             container[token] = container = self._owned(container[token])
         return container
@@ -94,6 +99,6 @@ class Edit:
     def _owned(self, container: Any) -> Any:
         if id(container) not in self._own:
             container = container.copy()
-            # Kept, so that no other object can take its id.
+            # Keep the copy, so that no other object can get the same id.
             self._own[id(container)] = container
         return container

@@ -1,9 +1,9 @@
-"""Where the subschemas of a schema document are, and where its references lead: every
-kind of reference counts.
+"""Locate the subschemas of a schema document and the targets of its references, of
+every kind.
 
 A location is the path of a subschema inside its document. The walker reads a schema by
-its keywords, so a property that is called ``$ref`` or ``enum`` is a property. Nothing
-is fetched: what lies outside the document has no location.
+its keywords, so a property named ``$ref`` or ``enum`` is a property. It never fetches:
+a target outside the document has no location.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
-# Up to draft 7 `dependencies` had both meanings; 2019-09 divided it.
+# Up to draft 7 `dependencies` had both meanings; 2019-09 split it into two keywords.
 _MAPS = {
     "dependentSchemas": "same",
     "dependencies": "same",
@@ -36,7 +36,7 @@ _REST = ("additionalProperties", "unevaluatedProperties")
 _OF_ARRAYS = frozenset(
     {"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"}
 )
-# All keywords that hold subschemas (2020-12, core, 10; older drafts).
+# All keywords that hold subschemas (JSON Schema 2020-12, core, 10; older drafts).
 _APPLICATORS = frozenset(
     {
         *_IN_PLACE_LISTS,
@@ -48,15 +48,15 @@ _APPLICATORS = frozenset(
         "propertyNames",
     }
 )
-# From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are
-# ignored.
+# Keywords beside a reference count from 2019-09 on (core, 8.2.3.1); older drafts ignore
+# them.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
-# A tuple: a hundred are made for a schema of usual size, and a dataclass would take
-# three times as long.
+# A tuple, because a typical schema creates a hundred of these, and a dataclass would
+# take three times as long.
 class Child(NamedTuple):
-    """A subschema directly inside another one, and which values it applies to.
+    """A subschema directly inside another one, and the values that it applies to.
 
     ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``),
     ``"pattern"`` (members whose name matches ``key``), ``"rest"`` (members that no
@@ -71,14 +71,14 @@ class Child(NamedTuple):
 
 
 def children(schema: Any, location: Location = WHOLE_SCHEMA) -> Iterator[Child]:
-    """Yield the subschemas directly inside *schema*, which is at *location*; values of
-    wrong types are skipped.
+    """Yield the subschemas directly inside the *schema* at *location*; values of wrong
+    types are skipped.
 
     >>> schema = {"items": {}, "properties": {"a": {}}}
     >>> [(child.location, child.kind) for child in children(schema)]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
     """
-    # Most schemas have none.
+    # Most schemas have none of these keywords.
     if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):
         return
     for keyword in _IN_PLACE_LISTS:
@@ -113,7 +113,7 @@ def _named(
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
     """Return the properties that *schema* itself declares, or the mapping under another
-    *keyword*; empty where there is none.
+    *keyword*; empty if there is none.
 
     >>> properties_of({"properties": {"a": {}}})
     {'a': {}}
@@ -132,7 +132,8 @@ def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
     prefix = schema.get("prefixItems")
     beyond = len(prefix) if isinstance(prefix, list) else 0
     if isinstance(items, list):
-        # Up to 2019-09: one schema for each place, `additionalItems` for those behind.
+        # Up to 2019-09 `items` may list one schema for each place, and
+        # `additionalItems` applies to the items after them.
         yield from _listed(schema, location, "items", "index")
         beyond = len(items)
     elif items is not None:
@@ -167,7 +168,7 @@ class References:
 
     def __init__(self, document: Any, *, dialect: str = "", base: str = "") -> None:
         self.document = document
-        self.is_old = any(draft in dialect for draft in _BEFORE_2019)
+        self.is_old: bool = any(draft in dialect for draft in _BEFORE_2019)
         self._base = base
         self._bases: dict[Location, str] = {}
         self._locations: dict[str, Location] = {}
@@ -180,10 +181,11 @@ class References:
         self._read(document, base)
 
     def once(self, key: Hashable, make: Callable[[], Result]) -> Result:
-        """Return what *make* returns; it is called once for each *key*, since a schema
-        never changes.
+        """Return the cached result of *make*, which is called once for each *key*,
+        since a schema never changes.
 
-        A union of fifty branches is asked about for each item of an array.
+        Without the cache, a union of fifty branches would be read again for each item
+        of an array.
         """
         if key not in self.known:
             self.known[key] = make()
@@ -194,15 +196,15 @@ class References:
         """Return the subschema at *location*.
 
         Raises:
-            LookupError: there is none.
+            LookupError: there is no subschema at *location*.
         """
         return value_at(self.document, location)
 
     def targets(self, location: Location) -> tuple[Location, ...]:
         """Return where the references of the schema at *location* may lead.
 
-        A dynamic reference leads to one of several anchors, which depends on the way of
-        evaluation: all of them are returned.
+        A dynamic reference leads to one of several anchors, depending on the path of
+        evaluation; all of them are returned.
         """
         if location not in self._targets:
             self._targets[location] = self._find_targets(location)
@@ -230,10 +232,10 @@ class References:
     def resolve(
         self, reference: str, location: Location = WHOLE_SCHEMA
     ) -> Location | None:
-        """Return the location that *reference*, written in the schema at *location*,
-        names; ``None`` if it is outside.
+        """Return the location that *reference* in the schema at *location* names;
+        ``None`` if it is outside the document.
         """
-        # RFC 3986, 5.1: the nearest identifier above is the base of a relative
+        # RFC 3986, 5.1: the nearest enclosing identifier is the base of a relative
         # reference.
         uri = self._base_at(location)
         if reference.startswith("#"):
@@ -241,7 +243,7 @@ class References:
         else:
             try:
                 uri = urljoin(uri, reference)
-            except ValueError:  # a bracket that is not an IPv6 address, say
+            except ValueError:  # for example a bracket that is not an IPv6 address
                 return None
         uri, _, fragment = uri.partition("#")
         root = self._locations.get(uri)
@@ -251,8 +253,8 @@ class References:
         fragment = unquote(fragment)
         if not fragment:
             return root
-        # A fragment that is not a pointer is the name of an anchor (2020-12, core,
-        # 8.2.2).
+        # A fragment that is not a pointer is the name of an anchor (JSON Schema
+        # 2020-12, core, 8.2.2).
         if not fragment.startswith("/"):
             return self._anchors.get((uri, fragment))
         below = _walk(self.schema_at(root), fragment)
@@ -263,7 +265,7 @@ class References:
     def _read(self, schema: Any, base: str) -> None:
         """Record the identifiers and anchors in *schema*.
 
-        A loop, not recursion: the schema may be nested deeply.
+        This is a loop, not recursion, because the schema may be nested deeply.
         """
         self._locations[base] = WHOLE_SCHEMA
         self._bases[WHOLE_SCHEMA] = base
@@ -277,12 +279,12 @@ class References:
                 pending.append((child.location, child.schema, base))
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
-        """Record the identifier and the anchors of *schema*, and return the base of the
-        references in it.
+        """Record the identifier and the anchors of *schema*, and return the base URI of
+        its references.
         """
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)
-        # Up to draft 7 a reference hides the keywords beside it, the identifier too
-        # (draft 7, section 8.3).
+        # Up to draft 7 a reference hides the keywords beside it, including the
+        # identifier (draft 7, section 8.3).
         is_hidden = self.is_old and "$ref" in schema
         if isinstance(identifier, str) and not is_hidden:
             uri, _, fragment = identifier.partition("#")
@@ -293,7 +295,7 @@ class References:
                     return base
                 self._locations.setdefault(base, location)
                 self._bases[location] = base
-            if fragment:  # an anchor as drafts 4 to 7 write it: "$id": "#name"
+            if fragment:  # an anchor in the form of drafts 4 to 7: "$id": "#name"
                 self._anchors.setdefault((base, fragment), location)
         for keyword in ("$anchor", "$dynamicAnchor"):
             name = schema.get(keyword)
@@ -328,8 +330,8 @@ def resolve(document: Any, reference: Any) -> Location | None:
 
 
 def referenced(document: Any, reference: str) -> Any:
-    """Return the part of the schema *document* that *reference* names, of whatever
-    kind; ``None`` if there is none.
+    """Return the part of the schema *document* that *reference*, of any kind, names;
+    ``None`` if there is none.
 
     >>> referenced({"$defs": {"a/b": {"$anchor": "x", "type": "null"}}}, "#x")
     {'$anchor': 'x', 'type': 'null'}
@@ -345,9 +347,7 @@ def referenced(document: Any, reference: str) -> Any:
 
 
 def _walk(document: Any, pointer: str) -> Location | None:
-    """Return the path that *pointer* leads to in *document*, with the indexes of arrays
-    as integers.
-    """
+    """Return the path of *pointer* in *document*, with array indexes as integers."""
     location: list[str | int] = []
     value = document
     try:

@@ -1,8 +1,9 @@
-"""One compiled JSON Schema: whether a value fits, and if not, what is wrong and where.
+"""Compile a JSON Schema, and check whether a value fits or list its violations.
 
-Draft 2020-12 and older ones; ``$schema`` may be written as the contract document writes
-it. ``format`` is asserted, as in 31.3 of that document. A ``$ref`` resolves inside the
-document only. A schema that could cost too much is refused before it is compiled.
+Draft 2020-12 and older drafts are supported; ``$schema`` may have the contract
+document's form. ``format`` is asserted, as in 31.3 of that document. A ``$ref``
+resolves inside the document only. A schema that could cost too much is refused before
+it is compiled.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from skillruntime.contract.schemas.engines import (
 )
 from skillruntime.contract.schemas.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, Location
+from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.secret_names import names_a_secret
 from skillruntime.contract.schemas.violations import Fits, Lister, Violation
 from skillruntime.errors import InvalidSkillError
@@ -30,9 +32,10 @@ DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Schema:
-    """A JSON Schema, checked, bounded and compiled once for the same content.
+    """A JSON Schema, checked and bounded.
 
-    *where* names the document in errors; a ``$ref`` reaches nothing but the document.
+    The same content is compiled only once. *where* names the document in errors; a
+    ``$ref`` resolves only inside the document.
 
     >>> Schema({"type": "integer", "minimum": 1}).is_valid(5)
     True
@@ -69,15 +72,15 @@ class Schema:
         assert_formats: bool = True,
     ) -> None:
         self.document = document
-        self.where = where
+        self.where: str = where
         self._compile(assert_formats)
 
     @classmethod
     def known(
         cls, document: Mapping[str, Any] | bool, *, where: str = "schema"
     ) -> Schema:
-        """Return the schema of a *document* that was usable before; it is compiled when
-        it is first needed.
+        """Return the schema of a *document* that was usable before; it is compiled at
+        its first use.
         """
         schema = _UncompiledSchema.__new__(_UncompiledSchema)
         schema.document = document
@@ -92,17 +95,17 @@ class Schema:
                 f"{self.where} is {kind}; a JSON Schema is an object, true or false"
             )
         try:
-            bounds = measure(document, dialect=_dialect_of(document), base=BASE)
-            self.references = bounds.references
-            self.levels = bounds.levels
-            # Also the key under which an engine is kept, so that the same schema is
+            bounds = measure(document, dialect=dialect_of(document), base=BASE)
+            self.references: References = bounds.references
+            self.levels: int = bounds.levels
+            # The text is also the cache key of the engine, so that the same schema is
             # compiled once.
             text = bounds.text
-            self.may_hold_secrets = (
+            self.may_hold_secrets: bool = (
                 '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             )
-            self.may_hold_formats = '"format"' in text
-            self.may_hold_integers = '"integer"' in text
+            self.may_hold_formats: bool = '"format"' in text
+            self.may_hold_integers: bool = '"integer"' in text
             self._engine = _compile_once(text, assert_formats)
             self._lister = Lister(
                 self.references, lambda schema: self._engine.alone(schema).checker(())
@@ -113,7 +116,7 @@ class Schema:
             raise self._unusable(error) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
-        return self  # it never changes, and the engine's own objects cannot be copied
+        return self  # a schema never changes, and the engine's objects cannot be copied
 
     def __repr__(self) -> str:
         return f"Schema({json.dumps(self.document)[:60]})"
@@ -129,11 +132,11 @@ class Schema:
         most: int | None = None,
         fits: Fits | None = None,
     ) -> list[Violation]:
-        """Return the violations of the subschema at *location* by *value*, at most
-        *most*; none if it fits.
+        """Return how *value* violates the subschema at *location*: at most *most*
+        violations, none if it fits.
 
-        *fits* replaces this schema's own, for a caller that counts the questions and
-        knows that *value* does not fit.
+        *fits* replaces this schema's own method, for a caller that counts the questions
+        and knows that *value* does not fit.
         """
         if fits is None:
             if self.fits(value, location):
@@ -152,16 +155,18 @@ class Schema:
         return check(value)
 
     def name_matches(self, pattern: str, name: str) -> bool:
-        """Return whether the key *name* matches *pattern*, one of the schema's own."""
+        """Return whether the key *name* matches *pattern*, which is from this
+        schema.
+        """
         return self._lister.matches(pattern, name)
 
 
 class _UncompiledSchema(Schema):
-    """A schema that compiles itself when the first of its other attributes is read, and
-    is a `Schema` from then on.
+    """A schema that compiles itself when one of its other attributes is first read, and
+    then becomes a `Schema`.
 
-    A class of its own, because `__getattr__` makes every attribute of a class slower to
-    read (CPython 3.11).
+    This is a separate class, because `__getattr__` makes every attribute of a class
+    slower to read (CPython 3.11).
     """
 
     __slots__ = ()
@@ -176,17 +181,24 @@ class _UncompiledSchema(Schema):
             return getattr(self, name)
 
 
-# A thousand tools: more than a catalog usually holds, so that none is compiled twice.
+# The size is more than the number of tools in a usual catalog, so that none is compiled
+# twice.
 @lru_cache(maxsize=1024)
 def _compile_once(text: str, assert_formats: bool) -> Engine:
     document = json.loads(text)
-    dialect = _dialect_of(document)
+    dialect = dialect_of(document)
     if isinstance(document, dict) and "$schema" in document:
         document["$schema"] = dialect
     return Engine(document, dialect=dialect, assert_formats=assert_formats)
 
 
-def _dialect_of(document: Any) -> str:
+def dialect_of(document: Any) -> str:
+    """Return the URI of the dialect that the ``$schema`` of *document* names; without
+    ``$schema``, that of draft 2020-12.
+
+    Raises:
+        UnusableSchemaError: ``$schema`` is not a dialect of JSON Schema.
+    """
     if not isinstance(document, dict) or "$schema" not in document:
         return DEFAULT_DIALECT
     declared = str(document["$schema"]).rstrip("#")

@@ -1,5 +1,5 @@
-"""Names that say that a value is a secret, so that it is masked without being marked in
-a schema. Pure.
+"""Recognize names of secrets, so that their values are masked even if the schema does
+not mark them. Pure.
 
 Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets,
 ``max_tokens``, ``page_token`` and ``keyboard`` are not.
@@ -7,13 +7,14 @@ Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets,
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
+from skillruntime.lazy_patterns import lazy_pattern
+
 MASK = "(secret)"
 
-_SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SEGMENT = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS = frozenset(
     {
         "password",
@@ -26,7 +27,7 @@ _ALWAYS = frozenset(
         "authorization",
     }
 )
-# A key is a secret only by what kind it is: `sort_key` and `primary_key` are not.
+# Only some kinds of keys are secrets: `sort_key` and `primary_key` are not.
 _KEYS = frozenset(
     {
         "api",
@@ -40,7 +41,7 @@ _KEYS = frozenset(
         "subscription",
     }
 )
-# Tokens that are a place in a list (Google's AIP-158, AWS's NextToken) or a unit of
+# Tokens that mean a place in a list (Google's AIP-158, AWS's NextToken) or a unit of
 # text.
 _NOT_SECRET_TOKENS = frozenset(
     {
@@ -69,12 +70,12 @@ _NOT_SECRET_TOKENS = frozenset(
         "last",
     }
 )
-_KEY_IN_JSON = re.compile(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
+_KEY_IN_JSON = lazy_pattern(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether a parameter, property or variable called *name* holds a secret.
+    """Return whether a parameter, property or variable called *name* contains a secret.
 
     >>> [is_secret_name(name) for name in ("api_key", "accessToken", "DB_PASSWORD")]
     [True, True, True]
@@ -100,8 +101,8 @@ def names_a_secret(text: str) -> bool:
 
 
 def masked(value: Any, depth: int = 64) -> Any:
-    """Return *value* with each value under the name of a secret replaced by
-    ``(secret)``; the same object if none is.
+    """Return *value* with each value under a secret's name replaced by ``(secret)``;
+    the same object if there is none.
 
     >>> masked({"url": "https://x.test", "headers": [{"api_key": "sk-1"}]})
     {'url': 'https://x.test', 'headers': [{'api_key': '(secret)'}]}

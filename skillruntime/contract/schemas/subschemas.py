@@ -1,7 +1,6 @@
-"""What a schema declares for a place in a value: its properties and defaults, and
-whether it is a secret.
+"""Find what a schema declares for a place in a value: properties, defaults, secrets.
 
-Nothing here judges a value; the engine does that. This reads the schema as its author
+This module does not judge values, as the engine does; it reads the schema as its author
 wrote it.
 """
 
@@ -20,17 +19,22 @@ from skillruntime.contract.schemas.pointer import (
     Location,
     ValuePath,
 )
-from skillruntime.contract.schemas.references import References, Result, properties_of
+from skillruntime.contract.schemas.references import (
+    References,
+    Result,
+    children,
+    properties_of,
+)
 from skillruntime.contract.schemas.secret_names import (
     MASK,
     is_secret_name,
     names_a_secret,
 )
 
-# The absence of a declared default; ``None`` is a default that is null.
+# Stands for the absence of a declared default; ``None`` is a default of null.
 ABSENT = object()
 
-# Keywords of an object schema by which one property never decides what another may be.
+# Keywords of an object schema that validate each property independently of the others.
 EACH_ALONE = frozenset(
     {
         "type",
@@ -48,14 +52,14 @@ EACH_ALONE = frozenset(
     }
 )
 
-# The types of values, as a schema that says nothing takes them.
+# The types that a schema without constraints accepts.
 ANY_KIND = frozenset(
     {"string", "integer", "number", "boolean", "array", "object", "null"}
 )
-# The keywords by which a schema leaves its types to others.
+# The keywords by which a schema leaves its types to other schemas.
 _REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
-# The keywords of a number or boolean that leave a text in its place one meaning: no
-# enum, format or reference.
+# The keywords of a number or boolean with which a text in its place has only one
+# meaning: no enum, format or reference.
 _OF_NUMBERS = EACH_ALONE | {
     "minimum",
     "maximum",
@@ -63,9 +67,11 @@ _OF_NUMBERS = EACH_ALONE | {
     "exclusiveMaximum",
     "multipleOf",
 }
-# What may or may not be in force for a value, and so promises nothing about it.
+# Keywords whose subschemas may or may not apply to a value, and so do not guarantee
+# anything about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _REST = ("additionalProperties", "unevaluatedProperties")
+_UNIONS = (("anyOf",), ("oneOf",))
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
 
 
@@ -85,8 +91,8 @@ class _OfLocations(Protocol[_Returned]):
 def _once(
     make: Callable[[References, tuple[Location, ...], bool], Result],
 ) -> _OfLocations[Result]:
-    """Return *make* as a function that calls it once for the same locations of a
-    schema.
+    """Return *make* wrapped in a cache, so that it is called once for the same
+    locations of a schema.
     """
 
     @wraps(make)
@@ -107,12 +113,12 @@ def _once(
 def in_place(
     references: References, locations: tuple[Location, ...], choices: bool
 ) -> list[tuple[Location, dict[str, Any]]]:
-    """Return the subschemas at *locations* and all that judge the same value, each with
-    its location.
+    """Return the subschemas at *locations* and all others that judge the same value,
+    each with its location.
 
-    These are also the subschemas that they refer to, and those of ``allOf``; a schema
-    comes before what it refers to. With *choices*, also what may or may not be in
-    force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
+    The others are the targets of references and the subschemas of ``allOf``; a schema
+    comes before its targets. With *choices*, subschemas that may or may not apply are
+    included: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
     schemas: dict[Location, dict[str, Any]] = {}
     pending = list(reversed(locations))
@@ -155,8 +161,8 @@ def _beside(
 def property_locations(
     references: References, locations: tuple[Location, ...], choices: bool
 ) -> Mapping[str, list[Location]]:
-    """Return where each property is declared by the subschemas at *locations*, or by
-    what they refer to.
+    """Return the locations where each property is declared by the subschemas at
+    *locations* or their references.
     """
     places: dict[str, list[Location]] = {}
     for location, schema in in_place(references, locations, choices=choices):
@@ -171,8 +177,8 @@ def property_locations(
 def declared_properties(
     references: References, locations: tuple[Location, ...], choices: bool
 ) -> Mapping[str, Any]:
-    """Return the properties that the subschemas at *locations* declare, by themselves
-    or by what they refer to.
+    """Return the properties that the subschemas at *locations* declare, themselves or
+    through references.
     """
     properties: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
@@ -182,11 +188,26 @@ def declared_properties(
 
 
 @_once
+def required_properties(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> frozenset[str]:
+    """Return the names that the subschemas at *locations* require, themselves or
+    through references.
+    """
+    names: set[str] = set()
+    for _, schema in in_place(references, locations, choices=choices):
+        required = schema.get("required")
+        if isinstance(required, list):
+            names.update(name for name in required if isinstance(name, str))
+    return frozenset(names)
+
+
+@_once
 def item_locations(
     references: References, locations: tuple[Location, ...], choices: bool
 ) -> list[Location]:
-    """Return where the items of an array at *locations* are described, by its own
-    schema or by what that refers to.
+    """Return the locations that describe the items of an array at *locations*, directly
+    or through references.
     """
     places: list[Location] = []
     for location, schema in in_place(references, locations, choices=choices):
@@ -195,9 +216,81 @@ def item_locations(
     return places
 
 
+@_once
+def rest_locations(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> list[Location]:
+    """Return the locations that describe the undeclared members of an object at
+    *locations*, directly or through references.
+    """
+    places: list[Location] = []
+    for location, schema in in_place(references, locations, choices=choices):
+        places += _locations_under(location, schema, "patternProperties", dict)
+        for keyword in _REST:
+            places += _locations_under(location, schema, keyword)
+    return places
+
+
+@_once
+def is_map(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> bool:
+    """Return whether the object at *locations* describes members under any key, or
+    under a pattern of keys. Then an undeclared key is data, not a misspelled name.
+
+    >>> references = References({"additionalProperties": {"type": "integer"}})
+    >>> is_map(references, [()]), is_map(References({}), [()])
+    (True, False)
+    """
+    for _, schema in in_place(references, locations, choices=choices):
+        if schema.get("patternProperties"):
+            return True
+        # `true` and `{}` do not describe members: they only say that the object is
+        # open.
+        for keyword in _REST:
+            rest = schema.get(keyword)
+            if isinstance(rest, dict) and rest:
+                return True
+    return False
+
+
+def takes_undeclared_keys(references: References) -> bool:
+    """Return whether an object of the schema declares properties and accepts other keys
+    too, itself or through another branch of a union. If not, objects with declared
+    properties never have undeclared keys in a fitting value.
+    """
+    known: bool | None = references.known.get("open objects")
+    if known is None:
+        known = references.known["open objects"] = _has_open_object(references)
+    return known
+
+
+def _has_open_object(references: References) -> bool:
+    pending: list[tuple[Any, Location]] = [(references.document, WHOLE_SCHEMA)]
+    while pending:
+        schema, location = pending.pop()
+        if properties_of(schema) and not _is_closed(schema):
+            return True
+        below = list(children(schema, location))
+        branches = [child for child in below if child.location[-2:-1] in _UNIONS]
+        objects = 0
+        for branch in branches:
+            objects += "object" in kinds_taken_by(references, [branch.location])
+        if objects > 1:
+            return True
+        pending += [(child.schema, child.location) for child in below]
+    return False
+
+
+def _is_closed(schema: dict[str, Any]) -> bool:
+    if schema.get("patternProperties"):
+        return False
+    return any(schema.get(keyword) is False for keyword in _REST)
+
+
 def places_in(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the subschemas of an array's first items, one for each: those of
-    ``prefixItems``, or, up to 2019-09, of a list of ``items``.
+    """Return the subschemas of an array's first items, one for each item, from
+    ``prefixItems`` or, up to 2019-09, from a list in ``items``.
     """
     items = schema.get("prefixItems", schema.get("items"))
     return items if isinstance(items, list) else []
@@ -206,8 +299,8 @@ def places_in(schema: Mapping[str, Any]) -> list[Any]:
 def places_of(
     references: References, location: Location, where: ValuePath
 ) -> list[Location]:
-    """Return the subschemas that certainly describe the part at *where* of a value that
-    the subschema at *location* describes.
+    """Return the subschemas that certainly apply to the part at *where* of a value of
+    the subschema at *location*.
     """
     places = [location]
     for token in where:
@@ -222,10 +315,11 @@ def places_of(
 def kinds_judged_alone(
     references: References, locations: tuple[Location, ...], choices: bool
 ) -> dict[str, Any]:
-    """Return the type of each property at the one of *locations*, where properties are
-    judged one by one; ``None`` if one asks for more.
+    """Return the type of each property at *locations*, a single location, if its
+    properties are judged independently.
 
-    A property under whose name models wrap all arguments is left out.
+    The type is ``None`` for a property with further constraints. A property is left out
+    if models wrap all arguments under its name.
     """
     [location] = locations
     schema = references.schema_at(location)
@@ -241,8 +335,8 @@ def kinds_judged_alone(
 
 
 def kinds_taken_by(references: References, locations: Iterable[Location]) -> set[str]:
-    """Return the types of the values that one of the subschemas at *locations* may
-    take.
+    """Return the types of the values that any of the subschemas at *locations* may
+    accept.
     """
     kinds: set[str] = set()
     for location in locations:
@@ -269,8 +363,8 @@ def _kinds_taken(
 
 
 def discriminators(references: References, branch: Location) -> dict[str, list[str]]:
-    """Return the members whose text is fixed in the objects of the union's *branch*,
-    each with the texts it may have.
+    """Return the members with fixed texts in the objects of the union's *branch*, each
+    with its allowed texts.
 
     >>> circle = {"properties": {"kind": {"const": "circle"}}}
     >>> references = References({"anyOf": [circle, {"type": "string"}]})
@@ -287,22 +381,23 @@ def discriminators(references: References, branch: Location) -> dict[str, list[s
 
 
 def _fixed_texts(schema: Any) -> list[str]:
-    """Return the texts that *schema* allows, where it allows nothing else."""
+    """Return the texts that *schema* allows, or an empty list if it allows other values
+    too.
+    """
     if not isinstance(schema, dict):
         return []
     allowed = [schema["const"]] if "const" in schema else schema.get("enum")
     if not isinstance(allowed, list):
         return []
-    # Texts only: a number as a tag may have been sent as a text, so it decides nothing
-    # yet.
+    # Only texts decide: a numeric tag may have been sent as a text.
     if not all(isinstance(value, str) for value in allowed):
         return []
     return allowed
 
 
 def default_at(references: References, locations: Iterable[Location]) -> Any:
-    """Return the default that the subschemas at *locations* declare, or what they refer
-    to, or ``ABSENT``.
+    """Return the default that the subschemas at *locations* declare, themselves or
+    through references; ``ABSENT`` if there is none.
     """
     for _, schema in in_place(references, locations, choices=False):
         if "default" in schema:
@@ -311,8 +406,8 @@ def default_at(references: References, locations: Iterable[Location]) -> Any:
 
 
 def subschemas(references: References, path: ValuePath) -> list[dict[str, Any]]:
-    """Return the subschemas that may apply to the part at *path* of a value; none where
-    nothing is declared.
+    """Return the subschemas that may apply to the part at *path* of a value; none if
+    the part is not declared.
     """
     return [schema for _, schema in judging(references, path)]
 
@@ -335,13 +430,13 @@ def judging(
 def inside_of(
     location: Location, schema: dict[str, Any], token: str | int
 ) -> Iterator[Location]:
-    """Yield the subschemas of *schema*, which is at *location*, that judge the member
-    or item *token* of a value.
+    """Yield the locations inside *schema*, which is at *location*, that judge the
+    member or item *token* of a value.
     """
     if token in properties_of(schema):
         yield Location((*location, "properties", token))
         return
-    # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
+    # JSON Schema 2020-12, core, 10.3.1: `items` judges only the items after the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
         if token < len(places):
@@ -364,8 +459,8 @@ def _locations_under(
     keyword: str,
     kind: type[list[Any] | dict[str, Any]] | None = None,
 ) -> Iterator[Location]:
-    """Yield the locations of the subschemas under *keyword*: several if its value is of
-    *kind*, else the value itself.
+    """Yield the locations of the subschemas under *keyword*: one for each member if its
+    value is of type *kind*, else that of the value itself.
     """
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
@@ -380,10 +475,10 @@ def is_hidden(references: References, path: ValuePath, value: Any = None) -> boo
     """Return whether the part at *path* is a secret (``writeOnly``, ``format:
     password``) of this schema, or may be one.
 
-    So is a part with the name of a secret (``api_key``), marked or not. A part that is
-    not declared is hidden too: a misspelt ``pasword`` holds a password all the same. A
-    text is also hidden where a container of secrets is declared, which it may write;
-    for a container see `without_secrets`.
+    A part with the name of a secret (``api_key``) is hidden, marked or not. An
+    undeclared part is hidden too: a misspelled ``pasword`` still contains a password. A
+    text is also hidden if a container of secrets is declared in its place, since the
+    text may be that container as JSON. For a container see `without_secrets`.
 
     >>> user, key = {"type": "string"}, {"type": "string", "writeOnly": True}
     >>> references = References({"properties": {"user": user, "key": key}})
@@ -405,11 +500,10 @@ def is_hidden(references: References, path: ValuePath, value: Any = None) -> boo
 def without_secrets(
     references: References, path: ValuePath, value: Any, found: set[str] | None = None
 ) -> Any:
-    """Return *value*, which is at *path*, with each secret in it replaced by
-    ``(secret)``.
+    """Return *value*, found at *path*, with each secret in it replaced by ``(secret)``.
 
-    *found* receives the texts and numbers of the secrets; a flag says nothing, and is
-    in most texts.
+    *found* receives the texts and numbers of the secrets, but not flags: ``true`` does
+    not reveal a secret, and many texts contain it.
     """
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
         if isinstance(value, dict):
@@ -436,7 +530,7 @@ def _to_text(scalar: Any) -> str:
 
 def secret_texts(references: References, sent: Any) -> set[str]:
     """Return the texts and numbers in *sent*, a value of the whole schema, that are
-    secrets; those of a few letters are left out, since they are in most texts.
+    secrets. Those of up to three letters are left out, since many texts contain them.
     """
     found: set[str] = set()
     without_secrets(references, WHOLE_VALUE, sent, found)
@@ -444,7 +538,7 @@ def secret_texts(references: References, sent: Any) -> set[str]:
 
 
 def without_texts(value: Any, secrets: set[str]) -> Any:
-    """Return *value* with each text masked that holds one of the *secrets*."""
+    """Return *value* with each text masked that contains one of the *secrets*."""
     if isinstance(value, dict):
         return {key: without_texts(member, secrets) for key, member in value.items()}
     if isinstance(value, list):
@@ -460,7 +554,7 @@ def _holds_secret(references: References, locations: Iterable[Location]) -> bool
     """
     for _, schema in in_place(references, locations):
         text = json.dumps(schema)
-        # `"$` may be a reference, and what it leads to is not looked at.
+        # `"$` may begin a reference, whose target is not searched.
         if any(mark in text for mark in ('"writeOnly"', '"password"', '"$')):
             return True
         if names_a_secret(text):

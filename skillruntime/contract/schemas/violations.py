@@ -1,12 +1,12 @@
-"""List what is wrong with a value, keyword by keyword, by asking an engine nothing but
-yes or no.
+"""List the violations of a value, keyword by keyword, by asking an engine only
+yes-or-no questions.
 
-An engine's own list costs too much for adversarial values. jsonschema-rs builds all of
-it before the first item can be read: each missing name copies the whole object (4,000
-missing of 8,000: 9 s), each refused item copies its enum (500 items of an enum of
-5,000: 0.2 s), and each union lists what every branch finds wrong, at every level of a
-recursive value. Here a part that fits is never entered, a union's branches are listed
-only when they are asked for, and a caller may stop after the first few violations.
+An engine's own list costs too much for adversarial values. jsonschema-rs builds the
+whole list before the first item can be read: each missing name copies the whole object
+(4,000 missing of 8,000: 9 s), each refused item copies its enum (500 items of an enum
+of 5,000: 0.2 s), and each union lists the violations of every branch, at every level of
+a recursive value. Here a fitting part is never entered, a union's branches are listed
+only on request, and a caller may stop after the first few violations.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from skillruntime.errors import InvalidSkillError
 
 Fits: TypeAlias = Callable[[Any, Location], bool]
 
-# The keywords that look at nothing inside a value, in the order in which they are
-# reported, each with the types of the values that it says anything about.
+# The keywords that do not apply subschemas to a value's members, in the order of
+# reporting, each with the types of values that it constrains.
 _NUMBERS = (int, float, Decimal)
 _ASSERTIONS: dict[str, tuple[type, ...]] = {
     "type": (object,),
@@ -67,7 +67,8 @@ _ANNOTATIONS = frozenset(
 )
 # The keywords that apply other subschemas to the value itself.
 _IN_PLACE = frozenset({"allOf", "if", "dependentSchemas", "dependencies"})
-# The keywords whose violations may not be traced to a part, most telling first.
+# The keywords whose violations may not be traceable to a part, the most informative
+# first.
 _UNTRACED = (
     "unevaluatedItems",
     "unevaluatedProperties",
@@ -81,10 +82,10 @@ class Violation(NamedTuple):
     """One keyword that a value breaks.
 
     ``path`` leads to the offending part of the value, ``location`` to the subschema
-    that holds the keyword, ``names`` are the properties that are missing or unexpected,
-    ``branches`` are the violations of each branch of an ``anyOf`` or ``oneOf``: made by
-    ``list_branches`` when they are asked for, since a union of fifty branches has
-    hundreds of them and most are never looked at.
+    with the keyword; ``names`` are the missing or unexpected properties. ``branches``
+    are the violations of each branch of an ``anyOf`` or ``oneOf``. ``list_branches``
+    makes them only on request, since a union of fifty branches has hundreds of
+    violations, and most are never read.
     """
 
     keyword: str
@@ -97,28 +98,26 @@ class Violation(NamedTuple):
 
     @property
     def branches(self) -> tuple[tuple[Violation, ...], ...]:
-        """The violations of each branch; empty where several branches of a ``oneOf``
-        fit.
-        """
+        """The violations of each branch; empty if several branches of a ``oneOf`` fit."""
         if self.list_branches is None:
             return ()
         return self.list_branches()
 
     @property
     def pointer(self) -> str:
-        """The place in the value, as a JSON Pointer."""
+        """The place in the value as a JSON Pointer."""
         return format_pointer(self.path)
 
     @property
     def expected(self) -> Any:
-        """What the keyword asks for, as the schema writes it."""
+        """The keyword's value in the schema."""
         if isinstance(self.schema, dict):
             return self.schema.get(self.keyword)
         return self.schema
 
     @property
     def branch_locations(self) -> list[Location]:
-        """The subschemas of the branches of an ``anyOf`` or ``oneOf``."""
+        """The locations of the branches of an ``anyOf`` or ``oneOf``."""
         return [
             Location((*self.location, self.keyword, index))
             for index in range(len(self.expected))
@@ -126,8 +125,8 @@ class Violation(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A part of the value that does not fit, the subschema that refuses it, and the
-    path of the part.
+    """A part of the value that does not fit, the location of the subschema that refuses
+    it, and the part's path.
     """
 
     value: Any
@@ -136,8 +135,8 @@ class _Part(NamedTuple):
 
 
 class _Assertion(NamedTuple):
-    """A keyword that looks at nothing inside a value, the types of the values that it
-    says anything about, and its checker.
+    """A keyword that does not apply subschemas to a value's members, the types of
+    values that it constrains, and its checker.
     """
 
     keyword: str
@@ -146,10 +145,10 @@ class _Assertion(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """What the subschema at one location asks for, read once: each item of an array
-    asks for it again.
+    """The rules of the subschema at one location.
 
-    ``counts`` is false where a reference hides the keywords beside it.
+    They are read once, because each item of an array needs them again. ``counts`` is
+    false if a reference hides the keywords beside it.
     """
 
     schema: Any
@@ -163,7 +162,7 @@ class _Rules(NamedTuple):
 
 class Lister:
     """Lists the violations of one schema; *compile_alone* returns the checker of a
-    schema that refers to nothing.
+    schema without references.
     """
 
     def __init__(
@@ -179,17 +178,17 @@ class Lister:
     def listed(
         self, value: Any, location: Location, fits: Fits, most: int | None
     ) -> list[Violation]:
-        """Return what is wrong with *value*, at most *most* things."""
+        """Return the violations of *value*, at most *most*."""
         return list(islice(self.violations(value, location, fits), most))
 
     def violations(
         self, value: Any, location: Location, fits: Fits, path: ValuePath = WHOLE_VALUE
     ) -> Iterator[Violation]:
-        """Yield what is wrong with *value*, which is at *path* and does not fit the
+        """Yield the violations of *value*, which is at *path* and does not fit the
         subschema at *location*.
         """
-        # Not by recursion: each yield would pass through a frame for every level of the
-        # value.
+        # No recursion, because each yield would pass through a frame for every level of
+        # the value.
         pending = [_Part(value, location, path)]
         while pending:
             part = pending.pop()
@@ -201,24 +200,24 @@ class Lister:
                     is_traced = True
                     yield violation
             except InvalidSkillError:
-                # A part that an engine cannot compile alone: "$id" beside "$ref" in
-                # draft 7.
+                # The engine cannot compile this part alone: for example "$id" beside
+                # "$ref" in draft 7.
                 pass
             if not is_traced and not below:
-                # Such as a dynamic reference with several targets.
+                # The violation cannot be traced, for example through a dynamic
+                # reference with several targets.
                 keyword = next(
                     (word for word in _UNTRACED if word in rules.schema), "schema"
                 )
                 yield _violation(keyword, part, rules.schema)
-            # In the order of the schema, the first thing wrong first: a model reads the
-            # first error.
+            # Keep the order of the schema, because a model reads the first error.
             pending += reversed(below)
 
     def _violations_of(
         self, part: _Part, rules: _Rules, fits: Fits, below: list[_Part]
     ) -> Iterator[Violation]:
-        """Yield what the keywords of the subschema find wrong with *part* itself, and
-        add the parts inside it that they refuse to *below*.
+        """Yield the violations of the subschema's keywords by *part* itself. Add to
+        *below* the parts inside it that they refuse.
         """
         value, location, path = part
         schema = rules.schema
@@ -244,8 +243,8 @@ class Lister:
             for target in rules.targets
             if not fits(value, target)
         ]
-        # A dynamic reference with several targets is not followed: which one is meant
-        # depends on the way of evaluation.
+        # A dynamic reference with several targets is not followed, because the right
+        # target depends on the path of evaluation.
         is_followed = len(rules.targets) == 1 or "$ref" in schema
         if is_followed and len(refusing) == len(rules.targets):
             below += refusing
@@ -256,8 +255,8 @@ class Lister:
         value, location, path = part
         schema = rules.schema
         for keyword, places in rules.unions:
-            # The caller knows this part fails, so a schema that is nothing but a union
-            # must be the cause: testing up to fifty branches again is wasted.
+            # This part is known to fail, so if the schema is only a union, the union is
+            # the cause, and testing up to fifty branches again would be wasted.
             is_only_union = schema.keys() - _ANNOTATIONS <= {keyword}
             if not is_only_union and _fits_union(value, keyword, places, fits):
                 continue
@@ -265,7 +264,7 @@ class Lister:
             def branches_of(
                 places: list[Location] = places,
             ) -> tuple[tuple[Violation, ...], ...]:
-                # A branch fits, so this is a `oneOf` that more than one branch matches.
+                # A branch fits, so this is a `oneOf` with several fitting branches.
                 if any(fits(value, place) for place in places):
                     return ()
                 return tuple(
@@ -292,8 +291,8 @@ class Lister:
             for pattern, place in rules.patterns.items():
                 if self.matches(pattern, name):
                     places.append(place)
-            # 2020-12, core, 10.3.2.3: only members that neither `properties` nor
-            # `patternProperties` names.
+            # JSON Schema 2020-12, core, 10.3.2.3: only members that neither
+            # `properties` nor `patternProperties` names.
             if has_rest and not places:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
@@ -308,7 +307,8 @@ class Lister:
             yield _violation(keyword, part, schema, (name,))
         if "propertyNames" in schema:
             place = Location((*location, "propertyNames"))
-            # One violation for all names: a model needs to read the rule once.
+            # Report one violation for all names, because a model needs to read the rule
+            # only once.
             if not all(fits(name, place) for name in value):
                 yield _violation("propertyNames", part, schema)
         if schema.get("unevaluatedProperties") is False:
@@ -319,8 +319,8 @@ class Lister:
     def _unevaluated(self, value: dict[str, Any], location: Location) -> list[str]:
         """Return the members of *value* that no subschema at *location* evaluates.
 
-        See 2020-12, core, 11.3. Members that `unevaluatedProperties` judges by a schema
-        are not traced, nor any member where there are patterns.
+        See JSON Schema 2020-12, core, 11.3. Members that `unevaluatedProperties` judges
+        by a schema are not traced; if the schema has patterns, no member is traced.
         """
         for _, schema in in_place(self._references, [location]):
             if "patternProperties" in schema:
@@ -337,7 +337,8 @@ class Lister:
             if not fits(value[index], place):
                 below.append(_Part(value[index], place, ValuePath((*path, index))))
         if "contains" in schema:
-            # 2020-12, validation, 6.4.5: without `minContains` one item is enough.
+            # JSON Schema 2020-12, validation, 6.4.5: without `minContains` one item is
+            # enough.
             least = schema.get("minContains", 1)
             most = schema.get("maxContains", len(value))
             place = Location((*location, "contains"))
@@ -354,7 +355,7 @@ class Lister:
     def _read_rules(self, location: Location) -> _Rules:
         schema = self._references.schema_at(location)
         keywords = schema if isinstance(schema, dict) else {}
-        # Up to draft 7 a reference hides what is beside it (draft 7, core, 8.3).
+        # Up to draft 7 a reference hides the keywords beside it (draft 7, core, 8.3).
         counts = not ("$ref" in keywords and self._references.is_old)
         unions: list[tuple[str, list[Location]]] = []
         for keyword in _UNIONS:
@@ -376,12 +377,14 @@ class Lister:
         )
 
     def _assertions(self, schema: dict[str, Any]) -> list[_Assertion]:
-        """Return the keywords of *schema* that look at nothing inside a value."""
+        """Return the keywords of *schema* that do not apply subschemas to a value's
+        members.
+        """
         assertions: list[_Assertion] = []
         for keyword, types in _ASSERTIONS.items():
             if keyword not in schema:
                 continue
-            # Up to draft 4 an exclusive bound was true, beside the bound.
+            # Up to draft 4 an exclusive bound was the value true beside the bound.
             if keyword.startswith("exclusive") and schema[keyword] is True:
                 continue
             check = self._compile_alone({keyword: schema[keyword]})
@@ -389,7 +392,7 @@ class Lister:
         return assertions
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Return whether *name* matches *pattern*: the engine is asked, since it takes
+        """Return whether *name* matches *pattern*, by asking the engine, which takes
         linear time.
         """
         check = self._patterns.get(pattern)
@@ -405,7 +408,7 @@ def _violation(
 
 
 def _fits_union(value: Any, keyword: str, places: list[Location], fits: Fits) -> bool:
-    """Return whether as many branches fit as *keyword* allows."""
+    """Return whether the number of fitting branches is right for *keyword*."""
     fitting = islice((place for place in places if fits(value, place)), 2)
     count = len(list(fitting))
     if keyword == "anyOf":
@@ -416,7 +419,9 @@ def _fits_union(value: Any, keyword: str, places: list[Location], fits: Fits) ->
 def _refusing_in_place(
     value: Any, schema: dict[str, Any], location: Location, fits: Fits
 ) -> Iterator[Location]:
-    """Yield the subschemas that surely apply to *value* itself and refuse it."""
+    """Yield the locations of the subschemas that certainly apply to *value* itself and
+    refuse it.
+    """
     if isinstance(schema.get("allOf"), list):
         for index in range(len(schema["allOf"])):
             if not fits(value, Location((*location, "allOf", index))):
@@ -439,11 +444,11 @@ def _refusing_in_place(
 def _places_of_items(
     schema: dict[str, Any], location: Location, count: int
 ) -> list[Location]:
-    """Return the subschemas of the first items of an array of *count* items, as far as
-    they have any.
+    """Return the locations of the subschemas of an array's *count* items, up to the
+    last item that has one.
     """
     # Up to 2019-09 "items" may be a list, one schema for each place, and
-    # "additionalItems" judges those behind.
+    # "additionalItems" judges the items after them.
     if isinstance(schema.get("items"), list):
         prefix, rest = "items", "additionalItems"
     else:

@@ -1,14 +1,13 @@
-"""Say in few words what a schema takes and what a value is, for the errors that a model
-reads.
+"""Describe schemas and values in a few words, for the errors that a model reads.
 
-The law: each phrase has a bound of its own, so that an error about a large value is as
-short as one about a small one.
+The law: each phrase has its own bound, so that an error about a large value is as short
+as one about a small value.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +24,7 @@ _ARTICLES = {
 
 
 def in_words(schema: Any) -> str:
-    """Return in words what *schema* takes, for a next step: ``an integer from 1 to
+    """Describe the values of *schema* in words, for a next step: ``an integer from 1 to
     10``.
     """
     if not isinstance(schema, dict):
@@ -33,12 +32,15 @@ def in_words(schema: Any) -> str:
     if isinstance(schema.get("enum"), list):
         return "one of " + listed(schema["enum"])
     if "const" in schema:
-        return quoted(schema["const"])
+        return shortened(as_json(schema["const"]))
     words = _kind_in_words(schema) + _range_in_words(schema)
     words += _count_in_words(
         schema.get("minLength"), schema.get("maxLength"), "characters"
     )
     words += _count_in_words(schema.get("minItems"), schema.get("maxItems"), "items")
+    words += _count_in_words(
+        schema.get("minProperties"), schema.get("maxProperties"), "members"
+    )
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
     if "format" in schema:
@@ -54,25 +56,67 @@ def in_words(schema: Any) -> str:
 
 
 def _kind_in_words(schema: dict[str, Any]) -> str:
-    """Return the types of *schema*, and for an object the members that it needs, else
-    those that it may have.
+    """Return the types of *schema* in words, and for an object its required members, or
+    else its optional ones.
     """
-    if "type" not in schema:
+    types = schema.get("type")
+    # A branch of a union often only names the members that it requires or excludes.
+    if types is None and _names_members(schema):
+        types = "object"
+    if types is None:
         return ""
-    words = type_names(schema["type"])
-    properties = schema.get("properties")
-    names = schema.get("required") or properties
-    if words != "an object" or not names:
+    words = type_names(types)
+    if words != "an object":
         return words
-    # The branches of a discriminated union differ in a constant: without its value they
-    # all read alike.
+    members = _members_in_words(schema)
+    if members:
+        words += f" with {members}"
+    excluded = excluded_together(schema.get("not"))
+    if excluded:
+        words += f", without {' and '.join(map(quoted, excluded))}"
+    return words
+
+
+def _names_members(schema: dict[str, Any]) -> bool:
+    if _required_names(schema) or schema.get("properties"):
+        return True
+    return bool(excluded_together(schema.get("not")))
+
+
+def _members_in_words(schema: dict[str, Any]) -> str:
+    properties = schema.get("properties") or {}
+    # The branches of a discriminated union differ in a constant: without its value,
+    # their descriptions would all be the same.
     constants: list[str] = []
-    for key, part in (properties or {}).items():
+    for key, part in properties.items():
         if isinstance(part, dict) and "const" in part:
             constants.append(f"{quoted(key)} {in_words(part)}")
     if constants:
-        return f"an object with {', '.join(constants)}"
-    return f"an object with {listed(names)}"
+        return ", ".join(constants)
+    required = _required_names(schema)
+    if required:
+        return listed(required)
+    # Optional members need not be sent, and may exclude one another.
+    if len(properties) > 1:
+        return f"any of {listed(properties)}"
+    return listed(properties)
+
+
+def _required_names(schema: dict[str, Any]) -> list[Any]:
+    """Return the members that *schema* requires; up to draft 3, ``required`` was a
+    boolean.
+    """
+    names = schema.get("required")
+    return names if isinstance(names, list) else []
+
+
+def excluded_together(schema: Any) -> list[str]:
+    """Return the members that an object must not have together: those that *schema*,
+    found under ``not``, requires. Return an empty list if it has other keywords.
+    """
+    if not isinstance(schema, dict) or schema.keys() - {"required", "type"}:
+        return []
+    return [name for name in _required_names(schema) if isinstance(name, str)]
 
 
 def _range_in_words(schema: dict[str, Any]) -> str:
@@ -87,7 +131,8 @@ def _range_in_words(schema: dict[str, Any]) -> str:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
         bound = schema.get(keyword)
-        # Draft 4: a boolean that modifies `minimum` or `maximum`, not a bound.
+        # In draft 4 this is not a bound but a boolean that modifies `minimum` or
+        # `maximum`.
         if bound is not None and not isinstance(bound, bool):
             words += f", {side} than {bound}"
     return words
@@ -106,18 +151,18 @@ def _count_in_words(least: Any, most: Any, unit: str) -> str:
 
 
 def _counted(count: Any, unit: str) -> str:
-    """Return *count* with its *unit*, which is a plural that ends in ``s``."""
+    """Return *count* with its *unit*, a plural that ends in ``s``."""
     if count == 1:
         unit = unit.removesuffix("s")
     return f"{count} {unit}"
 
 
-# What pydantic reads, and writes, of these types is more than the format that it
-# states: ``date-time`` requires an offset (RFC 3339, section 5.6), and a Python
-# ``datetime`` is often naive; ``duration`` has no fractions of a second, and no days
-# beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a
-# browser does (``https://example.org/Köln``). So a pattern takes its place; pydantic
-# itself checks the rest of an argument.
+# For these types pydantic reads and writes more than the format that it states:
+# ``date-time`` requires an offset (RFC 3339, section 5.6), and a Python ``datetime`` is
+# often naive; ``duration`` has no fractions of a second, and no days beside years
+# (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
+# (``https://example.org/Köln``). So a pattern replaces the format; pydantic itself
+# checks the rest of an argument.
 WIDER = {
     "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
     "time": (r"^\d{2}:\d{2}", "09:30:00"),
@@ -134,13 +179,13 @@ _FORMS = {
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the name most like *name*, ignoring case; None if all *names* are less
-    like it than *cutoff*.
+    """Return the one of *names* most similar to *name*, ignoring case; None if the
+    similarity of all is below *cutoff*.
 
     >>> nearest("maxlength", ["maxItems", "maxLength"]), nearest("colour", ["size"])
     ('maxLength', None)
     """
-    import difflib  # only for names that do not fit
+    import difflib  # imported only for unknown names
 
     folded = {
         known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]
@@ -154,13 +199,15 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def type_names(types: Any) -> str:
-    """Return the one or several *types* of a schema in words: ``a string or null``."""
+    """Describe the *types* of a schema, one or several, in words: ``a string or
+    null``.
+    """
     names = types if isinstance(types, list) else [types]
     return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Return *names* as a model reads them, as many as fit."""
+    """Return a list of *names* for a model, with as many as fit."""
     names = list(names)
     shown: list[str] = []
     size = 0
@@ -174,8 +221,8 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def quoted(value: Any) -> str:
-    """Return *value* as a message quotes it: of an object the keys, of a long array the
-    number of items.
+    """Return *value* as a quotation for a message: an object by its keys, a long array
+    by its number of items.
     """
     match value:
         case dict():
@@ -185,18 +232,20 @@ def quoted(value: Any) -> str:
         case Decimal() if -20 < value.adjusted() < 20:
             return f"{value:f}"
         case Decimal():
-            # `1e50` as in JSON, and not as `1E+50`, which Python alone writes.
+            # Write `1e50` as in JSON, not `1E+50` as in Python.
             return str(value).lower().replace("e+", "e")
         case _:
             return shortened(as_json(value))
 
 
-# `json.dumps` with options makes an encoder for each value.
-as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+# Shared, because `json.dumps` with options creates an encoder for each value.
+as_json: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def _is_short(items: list[Any]) -> bool:
-    """Return whether *items* are few, and each a scalar or an array of few scalars."""
+    """Return whether there are few *items*, each a scalar or an array of few
+    scalars.
+    """
     if len(items) > MAX_ITEMS:
         return False
     scalars: list[Any] = []
@@ -211,7 +260,7 @@ def _is_short(items: list[Any]) -> bool:
 
 
 def shortened(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return *text*, cut to *limit* bytes."""
+    """Return *text* truncated to *limit* bytes."""
     # Bytes follow tokens more closely than characters do: a Chinese character is one
     # token or more.
     data = text.encode(errors="replace")

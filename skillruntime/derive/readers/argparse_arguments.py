@@ -1,6 +1,4 @@
-"""What a parser was asked, read as arguments: the rules of argparse's ``add_argument``,
-one by one.
-"""
+"""Convert each call of ``add_argument`` to an argument, by the rules of argparse."""
 
 from __future__ import annotations
 
@@ -53,9 +51,7 @@ _ANY_VALUE = (TEXT.schema, {"type": "integer"}, {"type": "number"})
 
 @dataclass(slots=True)
 class Read:
-    """One argument as argparse knows it: its ``dest`` and its kind in addition to what
-    others see.
-    """
+    """One argument as argparse sees it, with its ``dest`` and its kind."""
 
     argument: Argument
     dest: str
@@ -64,8 +60,8 @@ class Read:
 
 
 def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
-    """Return the argument that was declared, what could not be read of it, or None for
-    ``--help`` and its like.
+    """Return the declared argument, or the reason why it could not be read, or None for
+    ``--help`` and the like.
     """
     named = asked.named
     texts = [name for name in asked.arguments if isinstance(name, str)]
@@ -118,10 +114,9 @@ def _destination(declared: Any, names: list[str], *, is_option: bool) -> str:
 
 
 def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
-    """Return why the argument cannot be read; nothing where it can."""
+    """Return why the argument cannot be read; empty if it can."""
     named = asked.named
-    # ``add_argument(*names)``: which flags there are decides everything else, so
-    # nothing is guessed.
+    # ``add_argument(*names)``: everything else depends on the flags, so do not guess.
     if len(texts) != len(asked.arguments):
         return "its name is computed"
     if not texts and not isinstance(named.get("dest"), str):
@@ -210,7 +205,7 @@ def _read_switch(
 
 
 def long_flag(argument: Argument) -> str:
-    """Return the flag that says most: the first long one."""
+    """Return the most descriptive flag: the first long one."""
     long_flags = [flag for flag in argument.flags if len(flag) > 2]
     flags = [*long_flags, *argument.flags, ""]
     return flags[0]
@@ -256,11 +251,11 @@ def _read_valued(
         # `_get_positional_kwargs` (line 1544): a positional is required unless it may
         # match no word.
         required = nargs not in _LEFT_OUT
-    # Neither guess is safe: one refuses good calls, the other sends bad ones.
+    # Neither guess is safe: one refuses valid calls, the other sends invalid ones.
     if named.get("required") is UNKNOWN:
         reason = "whether it is required is computed"
         parser.unread.append(Unread(shown, reason, asked.line))
-    # Every call sends a value that the script's own function may refuse.
+    # Every call sends a value, which the script's own function may refuse.
     is_any_value = required and value.schema in _ANY_VALUE
     if is_any_value and refuses_values(named.get("type")):
         reason = "its converter may refuse the value"
@@ -284,7 +279,7 @@ def _read_valued(
 
 def _has_meaning_of_its_own(const: Any) -> bool:
     """Return whether the bare flag of ``nargs="?"``, which stores *const*, has a
-    meaning that no text can express.
+    meaning that a text cannot express.
     """
     if isinstance(const, bool):
         return True
@@ -329,7 +324,9 @@ def _choices_schema(
 
 
 def _as_given(default: Any, value: ValueType) -> Any:
-    """Return the default as a call would send it; ABSENT if no value expresses it."""
+    """Return the default in the form of a call's value; ABSENT if no value expresses
+    it.
+    """
     if default is None or default is UNKNOWN:
         return ABSENT
     plain = to_json(default)
@@ -337,8 +334,8 @@ def _as_given(default: Any, value: ValueType) -> Any:
 
 
 def _list_as_given(default: Any, value: ValueType) -> Any:
-    """Return the items of the list *default* as a call would send them; ABSENT if no
-    value expresses one of them.
+    """Return the items of the list *default* in the form of a call's values; ABSENT if
+    one of them cannot be expressed.
     """
     # `_get_values` (line 2465) converts a default only where it is a text; the items of
     # a list stay as they are.

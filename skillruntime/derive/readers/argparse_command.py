@@ -1,5 +1,5 @@
-"""A parser, as a whole, read as a command: what shares a destination is one argument,
-what excludes itself a group.
+"""Read a complete parser as a command: arguments with the same destination become one
+argument, exclusive ones a group.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from skillruntime.derive.readers.argparse_arguments import (
 )
 from skillruntime.derive.readers.argparse_parsers import Parser
 from skillruntime.derive.readers.python_checks import HANDLERS
-from skillruntime.derive.readers.python_values import Function
+from skillruntime.derive.readers.python_nodes import Function
 from skillruntime.derive.text_fields import first_paragraph, free_name, plain_name
 
 __all__ = ["read_parser"]
 
 EXCLUSIVE_LIMIT = 60
-"""Members of an exclusive group that a contract can exclude from each other."""
+"""The most members of an exclusive group that a contract can exclude from each
+other.
+"""
 
 _ADDING = ("append", "append_const", "extend", "count")
 
@@ -32,8 +34,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
     if not own:
         own = first_paragraph(parser.named.get("help"))
     command = Command("argparse", own or description)
-    # ``prefix_chars="+/"``, and words that name files with more words: what a value may
-    # be depends on them.
+    # ``prefix_chars="+/"``, and words that name files with more words: the possible
+    # values depend on these.
     if {"prefix_chars", "fromfile_prefix_chars"} & parser.named.keys():
         reason = "its flags start in its own way"
         command.unread.append(Unread("arguments", reason, is_needed=True))
@@ -56,8 +58,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
 
 
 def _read_arguments(parser: Parser, command: Command) -> list[Read]:
-    """Return the arguments that *parser* was asked for; note in *command* what could
-    not be read of them.
+    """Return the arguments that *parser* declares; record in *command* the parts that
+    could not be read.
     """
     reads: list[Read] = []
     for asked in parser.asked:
@@ -76,9 +78,7 @@ def _read_arguments(parser: Parser, command: Command) -> list[Read]:
 
 
 def _handler(parser: Parser) -> str:
-    """Return the name of the function that does the work, where ``set_defaults`` names
-    one.
-    """
+    """Return the name of the handler function that ``set_defaults`` names, if any."""
     for key in HANDLERS:
         if key in parser.defaults:
             function = parser.defaults[key]
@@ -91,8 +91,8 @@ def _read_groups(parser: Parser, command: Command) -> None:
     for number, size in Counter(groups).items():
         if number is None:
             continue
-        # JSON Schema excludes each pair by a rule of its own: a thousand members would
-        # be half a million rules.
+        # JSON Schema needs a rule for each excluded pair: a thousand members would need
+        # half a million rules.
         if size > EXCLUSIVE_LIMIT:
             reason = f"more than {EXCLUSIVE_LIMIT} of them exclude each other"
             command.unread.append(Unread("arguments", reason))
@@ -102,8 +102,8 @@ def _read_groups(parser: Parser, command: Command) -> None:
 
 
 def _merged(reads: list[Read]) -> list[Argument]:
-    """Return the arguments, each with a name of its own; those that share a destination
-    are brought together.
+    """Return the arguments with distinct names; arguments with the same destination are
+    merged.
     """
     by_dest: dict[str, list[Read]] = {}
     for read in reads:
@@ -120,8 +120,8 @@ def _merged(reads: list[Read]) -> list[Argument]:
 
 
 def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argument]:
-    """Return what shares the destination *dest*: one argument, or some that exclude
-    each other.
+    """Return the arguments for the destination *dest*: one argument, or several that
+    exclude each other.
     """
     if len(group) == 1:
         return [replace(group[0].argument, name=_name(group[0], dest))]
@@ -133,8 +133,8 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
         return arguments
     if not all(_may_exclude_others(argument) for argument in arguments):
         return arguments
-    # The last one given would win: so at most one is. A number below zero is not one of
-    # the parser's own groups.
+    # The last given argument would win, so allow at most one. A negative number
+    # distinguishes this group from the parser's own.
     return [replace(argument, group=-1 - number) for argument in arguments]
 
 
@@ -148,17 +148,15 @@ def _name(read: Read, dest: str, *, always: bool = False) -> str:
     """Return the name of an argument: of its destination, or *always* of its flag."""
     if not read.argument.flags:
         return dest
-    # A switch that says no is named by its flag: what a person reads is "give this
-    # flag", not what it stores.
+    # A negative switch is named by its flag, because people read "give this flag", not
+    # what it stores.
     if always or read.action in ("store_false", "store_const", "append_const"):
         return long_flag(read.argument)
     return dest
 
 
 def _report_out_of_reach(command: Command) -> None:
-    """Report the positionals behind an open list that may be left out: it takes their
-    words.
-    """
+    """Report the optional positionals behind an open list, which takes their words."""
     open_list = ""
     for argument in command.arguments:
         if argument.flags:

@@ -1,9 +1,9 @@
-"""The parsers of an argparse script: which calls declare arguments, on which parser,
-and under which conditions.
+"""Find the parsers of an argparse script: the calls that declare arguments, their
+parser, and their conditions.
 
 The statements are read from the top. A function of the file that is called with a
-parser, or that makes one, is read where it is called. The law: a call of
-``add_argument`` whose parser is not known is reported, never passed over.
+parser, or that creates one, is read at its call. The law: a call of ``add_argument``
+with an unknown parser is reported, never ignored.
 """
 
 from __future__ import annotations
@@ -13,28 +13,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skillruntime.derive.command import Unread
+from skillruntime.derive.readers.python_nodes import Function
 from skillruntime.derive.readers.python_values import (
     UNKNOWN,
-    Function,
     Scope,
     Source,
     Symbol,
     dotted,
     evaluate,
     items_of,
-    own_nodes,
 )
 
 __all__ = ["Asked", "Parser", "find_parsers"]
 
 STEPS_LIMIT = 60_000
-"""Statements and calls of a script that are read, functions as often as they are
-called.
+"""The most statements and calls of a script that are read; functions count as often as
+they are called.
 """
 
 DECLARED_LIMIT = 1_000
-"""Commands and arguments of a script, those of a parent again for each parser that has
-it.
+"""The most commands and arguments of a script; those of a parent count again for each
+parser that has it.
 """
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
@@ -78,7 +77,7 @@ _HARMLESS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """One call of ``add_argument``, and whether it is reached under every condition."""
+    """One call of ``add_argument``, and whether every run reaches it."""
 
     arguments: list[Any]
     named: dict[str, Any]
@@ -89,8 +88,8 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Parser:
-    """An ``ArgumentParser``; ``level`` is the number of conditions around the place
-    that makes it.
+    """An ``ArgumentParser``; ``level`` is the number of conditions around its
+    creation.
     """
 
     named: dict[str, Any]
@@ -99,7 +98,7 @@ class Parser:
     groups: dict[int, bool] = field(default_factory=dict)
     commands: dict[str, Parser] | None = None
     chooser: dict[str, Any] = field(default_factory=dict)
-    """What ``add_subparsers`` was called with."""
+    """The arguments of ``add_subparsers``."""
     defaults: dict[str, Any] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     parses: bool = False
@@ -115,14 +114,14 @@ class Parser:
         *,
         is_needed: bool = False,
     ) -> None:
-        """Note what cannot be read of it."""
+        """Record a part of the parser that cannot be read."""
         self.unread.append(Unread(what, reason, line, is_needed))
 
 
 @dataclass(frozen=True, slots=True)
 class _Handle:
-    """What a name holds: a parser, a group of it (``number`` is that of an exclusive
-    one), or its commands.
+    """The value of a name: a parser, one of its groups (``number`` identifies an
+    exclusive group), or its commands.
     """
 
     parser: Parser
@@ -174,13 +173,14 @@ class _TooLongError(Exception):
 
 
 def find_parsers(source: Source) -> list[Parser]:
-    """Return the parsers that *source* makes, without those that are parts of others,
-    in their order.
+    """Return the parsers that *source* creates, in order, without those that are parts
+    of others.
     """
     reader = _Reader(source.functions_about(_ABOUT_PARSERS))
     try:
         reader.statements(source.tree.body, _Names(source.scope))
-        # What nothing here calls, an entry point or another module does.
+        # A function that is not called in this module is called by an entry point or
+        # another module.
         for function in reader.functions:
             if not function.was_read:
                 reader.function(function, {})
@@ -189,8 +189,8 @@ def find_parsers(source: Source) -> list[Parser]:
             parser.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     for function in reader.functions:
-        # A function leads to names and they to it: a circle, which only gc would
-        # remove.
+        # A function and its names refer to each other, a cycle that only the garbage
+        # collector would free.
         del function.names
     parsers = [parser for parser in reader.parsers if not parser.is_part]
     unplaced = _unplaced(source, reader.placed)
@@ -201,9 +201,9 @@ def find_parsers(source: Source) -> list[Parser]:
 
 
 def _unplaced(source: Source, placed: set[int]) -> ast.Call | None:
-    """Return the first call that adds to a parser which is not known."""
-    for node in source.nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    """Return the first call that adds an argument to an unknown parser."""
+    for node in source.nodes.of(ast.Call):
+        if not isinstance(node.func, ast.Attribute):
             continue
         if node.func.attr in _ADDERS and id(node) not in placed:
             return node
@@ -308,9 +308,7 @@ class _Reader:
         items = items_of(evaluate(node.iter, names.scope))
         # ``for name, help in COMMANDS.items():``.
         targets = [dotted(each) for each in _elements(node.target)]
-        leaves = any(
-            isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node)
-        )
+        leaves = names.scope.nodes.own_of(node, ast.Continue, ast.Break)
         if items is UNKNOWN or leaves or "" in targets:
             self.value(node.iter, names)
             self.under_condition(node.body, names)
@@ -341,7 +339,7 @@ class _Reader:
             self.value(child, names)
 
     def value(self, node: ast.AST, names: _Names) -> Any:
-        """Return the parser, group or function that *node* is; None where it is
+        """Return the parser, group or function that *node* denotes; None if it is
         something else.
         """
         match node:
@@ -390,13 +388,13 @@ class _Reader:
         return None
 
     def function(self, function: _Function, objects: dict[str, Any]) -> Any:
-        """Read *function*, whose parameters are these; it is read again only for other
+        """Read *function* with these parameters; it is read again only for other
         parsers.
         """
         has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
-        # Most functions of a script only do its work.
+        # Most functions of a script do not declare arguments.
         if not has_parser and function.node not in self.about_parsers:
             return None
         function.was_read = True
@@ -421,7 +419,7 @@ class _Reader:
             if keyword.arg == "parents":
                 reason = "those of a parent parser are not followed"
                 parser.report(reason, node.lineno, is_needed=True)
-                for each in own_nodes(keyword.value):
+                for each in names.scope.nodes.own(keyword.value):
                     parent = names.find(dotted(each))
                     if isinstance(parent, _Handle):
                         parent.parser.is_part = True
@@ -456,7 +454,8 @@ class _Reader:
                     parser.report(reason, node.lineno, "commands")
                 return _Handle(parser, holds_commands=True)
             case "set_defaults":
-                # Under a condition any of these may hold, so none is declared.
+                # Under a condition any of these values is possible, so none is
+                # declared.
                 if not is_certain:
                     named = dict.fromkeys(named, UNKNOWN)
                 parser.defaults |= named
@@ -490,8 +489,8 @@ class _Reader:
 def _parameters(
     function: _Function, given: list[Any], named: dict[str | None, Any]
 ) -> dict[str, Any]:
-    """Return the parsers that the parameters of *function* have where it is called; its
-    constants are not followed.
+    """Return the parsers that the parameters of *function* have at this call; constants
+    are not followed.
     """
     arguments = function.node.args
     names = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]

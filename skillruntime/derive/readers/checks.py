@@ -1,10 +1,9 @@
-"""What a script refuses after it has read its words, whichever its language: its tests,
-for the least call.
+"""Evaluate a script's own checks after parsing, in any language, for the minimal call.
 
-A test has three values for the least call: it holds, it does not, or that is not known.
-Where only missing arguments make it true, one of them is required; where it cannot be
-decided, the contract is not whole. What a value must be like that the call has is not a
-demand on the command line, but the script's work: a note names such a test.
+A test is true, false or unknown for the minimal call. If only missing arguments make a
+refusing test true, one of them is required; if the test is undecidable, the contract is
+incomplete. A check of a given value is not a requirement of the command line but part
+of the script's work: a note names such a test.
 """
 
 from __future__ import annotations
@@ -16,36 +15,54 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from skillruntime.derive.command import Argument, Command, Unread
+from skillruntime.derive.command import Argument, Command, Implication, Unread
 from skillruntime.derive.command_line import ABSENT
 
-__all__ = ["ANYTHING", "MACHINE", "Check", "Test", "least_call", "names_in", "refuse"]
+__all__ = [
+    "ANYTHING",
+    "MACHINE",
+    "Check",
+    "Test",
+    "Word",
+    "least_call",
+    "names_in",
+    "refuse",
+]
 
 Test = tuple[Any, ...]
 """``("given", name)``, ``("compare", operator, operand, operand)``, ``("not", test)``,
 ``("and", tests)``, ``("or", tests)``, ``("unknown", names)`` or ``("checked", test)``,
-of a test that ends the script where it fails; an operand is ``("name", name)``,
-``("len", name)`` or ``("value", value)``.
+for a test that ends the script if it fails; an operand is ``("name", name)``, ``("len",
+name)`` or ``("value", value)``.
 """
 
 ANYTHING: Test = ("unknown", frozenset())
 MACHINE: Test = ("unknown", frozenset({"/"}))
-"""Whether a file is there or a program succeeds, which is not a demand on the command
-line.
+"""Whether a file exists or a program succeeds, which is not a requirement of the
+command line.
 """
 
+IMPLICATIONS_LIMIT = 30
+"""The most requirements on some calls only that a contract states."""
+
+
+class Word(str):
+    """The word that chose a command, which is the same in every call of the command."""
+
+    __slots__ = ()
+
+
 LONG = 20
-"""Characters, or items: a check that there are no more of them refuses no minimal
-call.
+"""Characters, or items: a check of a maximum above this does not refuse a minimal call.
 """
 
 GIVEN: Any = type("Given", (), {})()
-"""A value that the least call gives: it is not empty, and equals no literal of the
+"""A value in the minimal call: it is not empty, and differs from every literal of the
 script.
 """
 
 CHOSEN: Any = type("Chosen", (), {})()
-"""One of several values that the least call gives: which of them is open."""
+"""A value in the minimal call that is one of several possible ones."""
 
 UNDECIDED: Any = type("Undecided", (), {})()
 
@@ -61,8 +78,8 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
-    """Return the values that the least call of *command* has; *filled* are arguments
-    that the script may set.
+    """Return the values in the minimal call of *command*; *filled* are arguments that
+    the script itself may set.
     """
     undecided = filled.union(*command.one_of)
     for argument in command.arguments:
@@ -117,8 +134,8 @@ def _alternatives(command: Command) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Check:
-    """Tests that together end the script; ``shown`` is the last one as written.
-    ``is_usage`` means that the script then says how to call it.
+    """A check of a script, which ends if all *tests* hold. ``shown`` is the source text
+    of the last test. ``is_usage`` means that the script shows its usage at the end.
     """
 
     tests: list[Test]
@@ -126,7 +143,7 @@ class Check:
     is_usage: bool = True
     line: int | None = None
     function: str = ""
-    """The function that the check is in."""
+    """The function that contains the check."""
 
     @cached_property
     def used(self) -> set[str]:
@@ -137,8 +154,8 @@ class Check:
 def refuse(
     command: Command, check: Check, *, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
-    """Require in *command* what *check* demands; *filled* may be set by the script,
-    *outer* are values of the commands above.
+    """Require in *command* the arguments that *check* demands; the script may set
+    *filled* itself, and *outer* are values of the commands above.
     """
     for last in _sides(check.tests[-1]):
         one = replace(check, tests=[*check.tests[:-1], last])
@@ -149,15 +166,21 @@ def _refuse_one(
     command: Command, check: Check, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
     tests = check.tests
-    # A test of something else, where an argument only decides whether it is reached, is
-    # about the script's work.
+    # If an argument only decides whether the test is reached, the test concerns the
+    # script's work.
     if not names_in(tests[-1]) - {"/"}:
+        return
+    implication = _implication(command, tests, filled, outer)
+    if implication is not None:
+        is_new = implication not in command.implied
+        if is_new and len(command.implied) < IMPLICATIONS_LIMIT:
+            command.implied.append(implication)
         return
     values = {**outer, **least_call(command, filled)}
     ways = [values | one for one in _alternatives(command)]
     ways = [way for way in ways if _may_hold(tests, way)]
     if not ways:
-        return  # no least call comes to it
+        return  # no minimal call reaches it
     demanded = _demanded(command, tests, values)
     optional = [argument for argument in command.arguments if not argument.required]
     free = {argument.name for argument in optional if not argument.has_hidden_default}
@@ -167,13 +190,109 @@ def _refuse_one(
         _note_undecided(command, check, ways)
 
 
+def _implication(
+    command: Command, tests: list[Test], filled: set[str], outer: Mapping[str, Any]
+) -> Implication | None:
+    """Return what a check requires of some calls: if the premises hold, the named
+    arguments must be given. The script ends if all *tests* hold.
+
+    None if the check concerns all calls, or has another meaning.
+    """
+    values = {**outer, **least_call(command, filled)}
+    arguments = {argument.name: argument for argument in command.arguments}
+    premises: list[Mapping[str, Any]] = []
+    names: list[str] = []
+    for test in _conjuncts(tests):
+        if _is_certain(command, test, values) or _is_of_word(test, arguments, outer):
+            continue
+        missing = _missing(test, True)
+        if missing is not None and len(missing) == 1:
+            names += missing
+            continue
+        premise = _premise(test, arguments)
+        if premise is None:
+            return None
+        premises.append(premise)
+    if not premises or not names:
+        return None
+    for name in names:
+        argument = arguments.get(name)
+        if argument is None or name in filled or not _may_be_missing(argument):
+            return None
+    return Implication(tuple(premises), tuple(sorted({*names})))
+
+
+def _conjuncts(tests: list[Test]) -> list[Test]:
+    """Return the *tests* that must all hold, including nested ones."""
+    found: list[Test] = []
+    for test in tests:
+        match test:
+            case ("and", parts):
+                found += _conjuncts(parts)
+            case ("not", ("or", parts)):
+                found += _conjuncts([("not", part) for part in parts])
+            case ("not", ("not", inner)):
+                found += _conjuncts([inner])
+            case _:
+                found.append(test)
+    return found
+
+
+def _is_of_word(
+    test: Test, arguments: Mapping[str, Argument], outer: Mapping[str, Any]
+) -> bool:
+    """Return whether *test* holds in every call of the command, because of the word
+    that chose it.
+    """
+    names = names_in(test)
+    if not names or not names.isdisjoint(arguments):
+        return False
+    if not all(isinstance(outer.get(name), Word) for name in names):
+        return False
+    return _holds(test, outer) is True
+
+
+def _may_be_missing(argument: Argument) -> bool:
+    if argument.required or argument.has_hidden_default:
+        return False
+    return argument.default in (ABSENT, None, False)
+
+
+def _premise(test: Test, arguments: Mapping[str, Argument]) -> Mapping[str, Any] | None:
+    """Return the schema of the calls for which *test* holds; None if a schema cannot
+    express it.
+    """
+    match test:
+        case ("not", ("compare", "==" | "in", ("name", _), _)):
+            refused = _premise(test[1], arguments)
+            return None if refused is None else {"not": refused}
+        case ("given", name) if name in arguments:
+            if arguments[name].takes == "nothing":
+                return _with(name, {"const": True})
+            if arguments[name].value.schema.get("type") in ("integer", "number"):
+                return _with(name, {"not": {"const": 0}})
+            return {"required": [name]}
+        case ("compare", "==", ("name", name), ("value", str(text))) if (
+            text and name in arguments
+        ):
+            return _with(name, {"const": text})
+        case ("compare", "in", ("name", name), ("value", list() | tuple() as items)):
+            if name in arguments and all(isinstance(item, str) for item in items):
+                return _with(name, {"enum": list(items)})
+    return None
+
+
+def _with(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"properties": {name: schema}, "required": [name]}
+
+
 def _may_hold(tests: list[Test], values: Mapping[str, Any]) -> bool:
     return all(_holds(test, values) is not False for test in tests)
 
 
 def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) -> None:
     """Record that *check*, which calls pass in the given *ways*, may refuse other
-    calls: as a note, or as unread.
+    calls, as a note or as an unread part.
     """
     tests = check.tests
     tested: set[str] = set()
@@ -199,8 +318,8 @@ def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) 
 
 
 def _is_open(tests: list[Test], tested: set[str], values: Mapping[str, Any]) -> bool:
-    """Return whether a call with these *values* has all that is *tested*, and what the
-    tests come to is not known.
+    """Return whether a call with these *values* has everything that is *tested*,
+    although the result of the tests is unknown.
     """
     if not all(_is_there(values.get(name)) for name in tested):
         return False
@@ -214,8 +333,8 @@ def _is_there(value: Any) -> bool:
 def _demanded(
     command: Command, tests: list[Test], values: Mapping[str, Any]
 ) -> set[str]:
-    """Return the arguments of which any one makes the tests fail; none if something
-    else decides that too.
+    """Return the arguments each of which makes the tests fail; empty if something else
+    also decides it.
     """
     demanded: set[str] = set()
     for test in tests:
@@ -258,8 +377,8 @@ def _require(command: Command, names: list[str]) -> None:
 
 
 def _sides(test: Test) -> list[Test]:
-    """Return the tests of which any one is enough for *test*: a condition with two
-    requirements counts as two.
+    """Return the tests each of which is sufficient for *test*: a condition with two
+    alternatives counts as two.
     """
     match test:
         case ("or", tests):
@@ -293,15 +412,15 @@ def names_in(test: Test) -> set[str]:
 
 
 def _missing(test: Test, holds: bool) -> set[str] | None:
-    """Return the arguments that are all missing exactly where *test* comes out as
-    *holds*; None where it says more.
+    """Return the arguments such that *test* equals *holds* exactly if all of them are
+    missing; None if there is no such set.
     """
     match test:
         case ("given", name):
             return None if holds else {name}
         case ("compare", "==" | "!=" as how, ("name", name), ("value", None | "")):
             return {name} if (how == "==") is holds else None
-        # The default is too small, or nothing.
+        # The default is too small, or absent.
         case ("compare", "<" | "<=", ("name", name), ("value", int() | float())) if (
             holds
         ):

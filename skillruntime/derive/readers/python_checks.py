@@ -1,10 +1,11 @@
-"""The conditions under which a Python script ends with an error: ``if not args.input:
-parser.error(...)``.
+"""Find the conditions under which a Python script ends with an error: ``if not
+args.input: parser.error(...)``.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,31 +15,27 @@ from skillruntime.derive.readers.checks import (
     MACHINE,
     Check,
     Test,
+    Word,
     least_call,
     names_in,
     refuse,
 )
-from skillruntime.derive.readers.python_endings import leaves, refusal
-from skillruntime.derive.readers.python_values import (
-    Function,
-    Source,
-    all_nodes,
-    dotted,
-    own_nodes,
-)
+from skillruntime.derive.readers.python_endings import Endings, leaves, refusal
+from skillruntime.derive.readers.python_nodes import Function, Nodes
+from skillruntime.derive.readers.python_values import Source, dotted
 
-__all__ = ["HANDLERS", "apply_checks", "checks_of_arguments", "checks_of_function"]
+__all__ = ["HANDLERS", "apply_checks", "checks_of_arguments"]
 
 _USUAL_HOLDERS = {"args", "options", "opts", "ns"}
 """Usual names of parameters that hold all parsed arguments."""
 
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
-"""Conditions around a check; behind more of them nothing is decided."""
+"""The most conditions around a check; behind more of them nothing is decided."""
 
 HANDLERS = ("func", "handler", "fn", "run", "callback")
-"""Names under which ``set_defaults`` keeps the function of a command: where it is
-there, a command was chosen.
+"""Names under which ``set_defaults`` stores the function of a command: if it is
+present, a command was chosen.
 """
 
 _TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "split")
@@ -70,25 +67,30 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 
 @dataclass(slots=True)
 class _Names:
-    """What the names of a function, or of the module, hold: all parsed arguments, or
-    the value of one argument.
+    """The values of names in a function or in the module: all parsed arguments, or the
+    value of one argument.
     """
 
+    nodes: Nodes
     holders: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
     tests: dict[str, Test] = field(default_factory=dict)
-    """Tests of whether other names hold something that is not empty: ``source =
-    args.file or args.url``.
+    """Tests of whether other names hold a non-empty value: ``source = args.file or
+    args.url``.
     """
     derived: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The arguments that other names are made of: ``files = read_list(args.list)``."""
+    """The arguments from which other names are computed: ``files =
+    read_list(args.list)``.
+    """
+    rebound: set[str] = field(default_factory=set)
+    """Names that are bound more than once: ``if not name: name = args.vehicle``."""
     problems: set[str] = field(default_factory=set)
     """Names of the results of the script's functions, called with all parsed arguments:
     ``problems = validate(args)``.
     """
 
     def given(self, node: ast.AST) -> str | None:
-        """Return the argument whose value *node* is."""
+        """Return the argument that *node* is the value of."""
         match node:
             case ast.Name(id=name):
                 return self.values.get(name)
@@ -111,25 +113,62 @@ class _Names:
         return None
 
     def made_of(self, node: ast.expr) -> frozenset[str]:
-        """Return the arguments that *node* mentions, or from which the values that it
-        mentions were made.
+        """Return the arguments that *node* mentions, directly or through values
+        computed from them.
         """
-        arguments: set[str] = set()
-        for part in all_nodes(node):
-            name = self.given(part)
-            if name:
-                arguments.add(name)
-            if isinstance(part, ast.Name):
-                arguments |= self.derived.get(part.id, frozenset())
+        arguments = set(filter(None, self.given_in(node)))
+        if self.derived:
+            for name in self.nodes.all_of(node, ast.Name):
+                arguments |= self.derived.get(name.id, frozenset())
         return frozenset(arguments)
 
+    def given_in(self, node: ast.expr) -> Iterator[str | None]:
+        """Yield the arguments that parts of *node* are the values of."""
+        if self.values:
+            for name in self.nodes.all_of(node, ast.Name):
+                yield self.values.get(name.id)
+        # Without a name for all parsed arguments, no other part denotes one of them.
+        if self.holders:
+            for part in self.nodes.all_of(node, ast.Attribute, ast.Subscript, ast.Call):
+                yield self.given(part)
+
+    def may_be_given(self) -> bool:
+        """Return whether an expression can be the value of an argument, or a test of
+        some.
+        """
+        return bool(self.holders or self.values or self.tests)
+
+    def forget_rebound(self, scope: ast.AST) -> None:
+        """Forget the values of names that *scope*, a function or the module, binds
+        again.
+        """
+        bound = Counter(
+            node.id
+            for node in self.nodes.own_of(scope, ast.Name)
+            if not isinstance(node.ctx, ast.Load)
+        )
+        if isinstance(scope, Function):
+            parameters = scope.args
+            bound.update(
+                parameter.arg
+                for parameter in [
+                    *parameters.posonlyargs,
+                    *parameters.args,
+                    *parameters.kwonlyargs,
+                ]
+            )
+        self.rebound = {name for name, times in bound.items() if times > 1}
+        for name in self.rebound:
+            self.values.pop(name, None)
+            self.tests.pop(name, None)
+
     def passed(self, function: Function, call: ast.Call) -> _Names:
-        """Return what the parameters of *function* hold where *call* calls it."""
+        """Return the values of the parameters of *function* in *call*."""
         parameters = [parameter.arg for parameter in function.args.args]
         passed: list[tuple[str, ast.expr]] = []
         passed += zip(parameters, call.args, strict=False)
         passed += [(str(keyword.arg), keyword.value) for keyword in call.keywords]
-        names = _Names()
+        names = _Names(self.nodes)
         for parameter, value in passed:
             name = dotted(value)
             if name in self.holders:
@@ -149,9 +188,10 @@ class _Walk:
     """
 
     functions: Mapping[str, Function]
+    endings: Endings
     names: _Names
     filled: set[str] = field(default_factory=set)
-    """Arguments that the script assigns itself."""
+    """Arguments that the script itself assigns."""
     parsing: set[str] = field(default_factory=set)
     """Functions that return the parsed arguments."""
     function_stack: list[str] = field(default_factory=lambda: [""])
@@ -160,32 +200,50 @@ class _Walk:
 
     def body(self, body: list[ast.stmt], before: list[Test]) -> Iterator[Check]:
         before = list(before)
-        for statement in body:
+        # The body of a ``with`` or ``try`` is treated as if it stood outside.
+        pending = list(reversed(body))
+        while pending:
+            statement = pending.pop()
             if len(before) > CONDITIONS_LIMIT:
                 before = [ANYTHING]
             match statement:
+                case ast.Expr() | ast.Assign():  # most statements
+                    yield from self.simple(statement, before)
                 case (
                     ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner)
                     | ast.With(body=inner)
+                    | ast.AsyncWith(body=inner)
                 ):
-                    yield from self.body(inner, before)
+                    pending += reversed(inner)
+                case ast.Try(body=inner, orelse=rest):
+                    pending += reversed([*inner, *rest])
                 case ast.If():
                     yield from self.chain(statement, before)
                 case ast.Match():
                     yield from self.cases(statement, before)
+                    if self.endings.may_leave([statement]):
+                        before.append(ANYTHING)
                 case ast.For(body=inner) | ast.While(body=inner):
                     yield from self.body(inner, [*before, ANYTHING])
-                case ast.Try(body=inner, orelse=rest):
-                    yield from self.body([*inner, *rest], before)
+                    if self.endings.may_leave(inner):
+                        before.append(ANYTHING)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     continue
-                case ast.Assign(targets=[target], value=value):
+                case ast.Return() | ast.Raise():
                     yield from self.calls(statement, before)
-                    self.assign(target, value)
+                    return
                 case _:
-                    yield from self.calls(statement, before)
-            if isinstance(statement, ast.Return | ast.Raise):
-                return
+                    yield from self.simple(statement, before)
+
+    def simple(self, statement: ast.stmt, before: list[Test]) -> Iterator[Check]:
+        """Yield the checks in the functions that *statement* calls; extend *before* by
+        the conditions that hold behind it.
+        """
+        yield from self.calls(statement, before)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            self.assign(statement.targets[0], statement.value)
+        if self.endings.may_leave([statement]):
+            before.append(ANYTHING)
 
     def cases(self, statement: ast.Match, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the cases that end the script; their patterns are not
@@ -204,22 +262,45 @@ class _Walk:
                 )
 
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
-        """Yield the checks of an ``if`` and its ``else``; *before* is extended by what
-        holds behind it.
+        """Yield the checks of an ``if``, its ``elif`` and ``else``; extend *before* by
+        the conditions that hold behind it.
         """
-        condition = statement.test
-        yield from self.calls(condition, before)
-        if isinstance(condition, ast.Name) and condition.id in self.names.problems:
-            test: Test = ("unknown", frozenset({"arguments"}))
-        else:
-            test = _to_test(condition, self.names)
-        yield from self.branch(statement, statement.body, test, before)
+        earlier: list[Test] = []
+        behind: list[Test] = []
+        while True:
+            yield from self.calls(statement.test, [*before, *earlier])
+            test = self.test(statement.test)
+            reached = [*before, *earlier]
+            yield from self.branch(statement, statement.body, test, reached)
+            behind += self.left_by(statement.body, [*earlier, test])
+            earlier.append(("not", test))
+            match statement.orelse:
+                case [ast.If() as following]:
+                    statement = following
+                case _:
+                    break
         if statement.orelse:
-            yield from self.branch(statement, statement.orelse, ("not", test), before)
-        if refusal(statement.body, self.functions):
-            before.append(("checked", ("not", test)))
-        elif leaves(statement.body):
-            before.append(("not", test))
+            last = earlier.pop()
+            reached = [*before, *earlier]
+            yield from self.branch(statement, statement.orelse, last, reached)
+            behind += self.left_by(statement.orelse, [*earlier, last])
+        before += behind
+
+    def test(self, condition: ast.expr) -> Test:
+        if isinstance(condition, ast.Name) and condition.id in self.names.problems:
+            return ("unknown", frozenset({"arguments"}))
+        return _to_test(condition, self.names)
+
+    def left_by(self, body: list[ast.stmt], tests: list[Test]) -> list[Test]:
+        """Return the conditions that hold behind *body*, which runs if all *tests*
+        hold.
+        """
+        held: Test = tests[0] if len(tests) == 1 else ("and", tests)
+        if refusal(body, self.functions):
+            return [("checked", ("not", held))]
+        if leaves(body) or self.endings.may_leave(body):
+            return [("not", held)]
+        return []
 
     def branch(
         self, statement: ast.If, body: list[ast.stmt], test: Test, before: list[Test]
@@ -233,8 +314,8 @@ class _Walk:
             return
         is_usage = end == "usage" or _mentions_usage(body)
         made_of = self.names.made_of(statement.test)
-        # ``if not files: parser.error(...)``: the arguments that `files` was made of
-        # decide.
+        # ``if not files: parser.error(...)``: the arguments from which `files` was
+        # computed decide.
         if is_usage and made_of and not names_in(test):
             test, is_usage = ("unknown", made_of), False
         yield Check(
@@ -246,39 +327,53 @@ class _Walk:
         )
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
-        """Record what *target* holds after the assignment: all parsed arguments, one of
-        them, or a value made of them.
+        """Record the value of *target* after the assignment: all parsed arguments, one
+        of them, or a value computed from them.
         """
         names = self.names
-        if isinstance(target, ast.Tuple):
-            name = dotted(target.elts[0])
-        else:
-            name = dotted(target)
+        if isinstance(target, ast.Tuple | ast.List):
+            self.unpack(target, value)
+            return
+        name = dotted(target)
         assigned = None
         if isinstance(target, ast.Attribute):
             assigned = names.given(target)
         # Before the branches, which change what the names in *value* hold.
         made_of = names.made_of(value)
-        if self.is_all_parsed(value):
+        calls = self.calls_in(value)
+        if self.is_all_parsed(calls):
             names.holders.add(name)
-        elif self.is_result_of_check(value):
+        elif self.is_result_of_check(calls):
             names.problems.add(name)
         elif assigned:
             self.fill(assigned, value)
         else:
             self._assign_name(name, value)
-        names.derived[name] = names.derived.get(name, frozenset()) | made_of
+        if made_of:
+            names.derived[name] = names.derived.get(name, frozenset()) | made_of
+
+    def unpack(self, target: ast.Tuple | ast.List, value: ast.expr) -> None:
+        """Record the values of the parts of *target*: ``args, left =
+        parser.parse_known_args()``, ``lat, lon = locate(args.place)``.
+        """
+        made_of = self.names.made_of(value)
+        if self.is_all_parsed(self.calls_in(value)):
+            self.names.holders.add(dotted(target.elts[0]))
+        for part in target.elts:
+            name = dotted(part)
+            derived = self.names.derived.get(name, frozenset())
+            self.names.derived[name] = derived | made_of
 
     def _assign_name(self, name: str, value: ast.expr) -> None:
-        """Record that *name* holds one argument, or a value that a test describes."""
+        """Record that *name* holds one argument, or a value described by a test; a name
+        that is also bound elsewhere may hold anything.
+        """
         names = self.names
+        if not name or name in names.rebound or not names.may_be_given():
+            return
         argument = names.given(value)
         if argument is not None:
             names.values[name] = argument
-            return
-        if name in names.values:
-            # ``query = args.query``, and something else later: it may be either.
-            names.tests[name] = ("unknown", frozenset({names.values.pop(name)}))
             return
         test = _to_test(value, names)
         if _is_of_arguments(test):
@@ -290,41 +385,49 @@ class _Walk:
         if _to_test(value, self.names) != ("given", argument):
             self.filled.add(argument)
 
-    def is_all_parsed(self, value: ast.expr) -> bool:
-        """Return whether *value* holds all parsed arguments."""
-        for call in _calls_in(value):
-            name = dotted(call.func)
+    def is_all_parsed(self, calls: list[ast.Call]) -> bool:
+        """Return whether a value with these *calls* holds all parsed arguments."""
+        for call in calls:
+            name = self.endings.called[call]
             if _is_parse(call) or name in self.parsing:
                 return True
             if name in ("vars", "dict") and _given_all(call, self.names):
                 return True
         return False
 
-    def is_result_of_check(self, value: ast.expr) -> bool:
-        """Return whether *value* is the result of one of the script's functions, called
-        with all parsed arguments.
+    def is_result_of_check(self, calls: list[ast.Call]) -> bool:
+        """Return whether a value with these *calls* is the result of one of the
+        script's functions, called with all parsed arguments.
         """
         return any(
-            dotted(call.func) in self.functions and _given_all(call, self.names)
-            for call in _calls_in(value)
+            self.endings.called[call] in self.functions and _given_all(call, self.names)
+            for call in calls
         )
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that *node* calls, each function
         at its first call.
         """
-        for call in _calls_in(node):
-            name = dotted(call.func)
+        for call in self.calls_in(node):
+            name = self.endings.called[call]
             if name in self.functions and name not in self.walked:
                 names = self.names.passed(self.functions[name], call)
                 yield from self.function(name, names, before)
 
+    def calls_in(self, node: ast.AST) -> list[ast.Call]:
+        """Return *node* and the calls in it, without those in functions that it
+        defines.
+        """
+        calls = self.names.nodes.own_of(node, ast.Call)
+        return [node, *calls] if isinstance(node, ast.Call) else calls
+
     def function(self, name: str, names: _Names, before: list[Test]) -> Iterator[Check]:
         self.walked.add(name)
-        # No script nests fifty calls of its own functions.
+        # Real scripts do not nest fifty calls of their own functions.
         if len(self.function_stack) < 50:
             self.function_stack.append(name)
             outer, self.names = self.names, names
+            names.forget_rebound(self.functions[name])
             yield from self.body(self.functions[name].body, before)
             self.names = outer
             self.function_stack.pop()
@@ -340,10 +443,13 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
         for name, function in functions.items()
         if not source.mentioned[function].isdisjoint(_PARSES)
     }
-    walk = _Walk(functions, _Names(), parsing=parsing)
+    names = _Names(source.nodes)
+    names.forget_rebound(source.tree)
+    endings = Endings.of(functions, source.nodes)
+    walk = _Walk(functions, endings, names, parsing=parsing)
     checks = list(walk.body(source.tree.body, []))
-    # It is unknown when a function is called that only a table, a class or another
-    # module calls.
+    # If only a table, a class or another module calls a function, the time of the call
+    # is unknown.
     for name, function in functions.items():
         if name in walk.walked:
             continue
@@ -351,9 +457,10 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
             parameter.arg for parameter in function.args.args
         )
         if name in parsing:
-            checks += walk.function(name, _Names(holders), [])
+            checks += walk.function(name, _Names(source.nodes, holders), [])
         elif holders:
-            checks += walk.function(name, _Names(holders), [ANYTHING])
+            names = _Names(source.nodes, holders)
+            checks += walk.function(name, names, [ANYTHING])
     return checks[:CHECKS_LIMIT], walk.filled
 
 
@@ -362,24 +469,13 @@ def _functions_by_name(source: Source) -> dict[str, Function]:
     ``open(path)`` does not call a method of that name.
     """
     methods: set[int] = set()
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef):
-            methods.update(map(id, node.body))
+    for node in source.nodes.of(ast.ClassDef):
+        methods.update(map(id, node.body))
     functions: dict[str, Function] = {}
     for function in source.mentioned:
         is_method = id(function) in methods
         functions[f"self.{function.name}" if is_method else function.name] = function
     return functions
-
-
-def checks_of_function(function: Function, names: set[str]) -> list[Check]:
-    """Return the checks of a function of click or typer, whose parameters *names* are
-    the arguments.
-    """
-    variables = [node for node in own_nodes(function) if isinstance(node, ast.Name)]
-    stored = {node.id for node in variables if isinstance(node.ctx, ast.Store)}
-    walk = _Walk({}, _Names(values={name: name for name in names - stored}))
-    return list(walk.body(function.body, []))[:CHECKS_LIMIT]
 
 
 def apply_checks(
@@ -388,11 +484,11 @@ def apply_checks(
     filled: set[str],
     outer: Mapping[str, object] | None = None,
 ) -> None:
-    """Require in *command* and those below it what *checks* demand; what cannot be
-    decided is unread.
+    """Require in *command* and the commands below it the arguments that *checks*
+    demand; undecidable checks become unread parts.
 
-    *filled* are arguments that the script itself may set, *outer* the values of those
-    of the commands above.
+    *filled* are arguments that the script itself may set, *outer* the values of
+    arguments of the commands above.
     """
     outer = outer or {}
     handlers = {inner.handler for inner in command.all_commands()}
@@ -411,7 +507,7 @@ def apply_checks(
         possible = [check for check in checks if check.used.isdisjoint(others)]
         other_handlers = handlers - {inner.handler}
         possible = [check for check in possible if check.function not in other_handlers]
-        apply_checks(inner, possible, filled, {**values, command.chooser: word})
+        apply_checks(inner, possible, filled, {**values, command.chooser: Word(word)})
 
 
 def _apply_own(
@@ -421,8 +517,8 @@ def _apply_own(
     filled: set[str],
     outer: Mapping[str, object],
 ) -> None:
-    """Make *command* itself require what *checks* demand, except those that test
-    *subcommand_names*, the names of the commands below it.
+    """Make *command* itself require the arguments that *checks* demand, except for
+    checks of *subcommand_names*, the names of the commands below it.
     """
     own = {argument.name for argument in command.arguments}
     for check in checks:
@@ -440,8 +536,8 @@ def _apply_own(
 
 
 def _tests_a_word(check: Check, outer: Mapping[str, object]) -> bool:
-    """Return whether *check* tests a name that the commands above leave open, or set to
-    a word.
+    """Return whether *check* tests a name that the commands above leave undecided, or
+    set to a word.
     """
     return any(isinstance(outer.get(name, ""), str) for name in check.used)
 
@@ -452,10 +548,6 @@ def _names_below(command: Command) -> set[str]:
         names.add(inner.chooser)
         names.update(argument.name for argument in inner.arguments)
     return names
-
-
-def _calls_in(node: ast.AST) -> list[ast.Call]:
-    return [part for part in [node, *own_nodes(node)] if isinstance(part, ast.Call)]
 
 
 def _mentions_usage(body: list[ast.stmt]) -> bool:
@@ -494,7 +586,7 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
             return names.tests[name]
         case ast.Constant(value=value):
             return ("and" if value else "or", [])
-        # A text that was trimmed, and a part of a list, are empty where the whole is.
+        # A trimmed text, or a part of a list, is empty if the whole is empty.
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[]) if (
             name in _TRIMS
         ):
@@ -517,13 +609,17 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
 
 def _unknown(node: ast.expr, names: _Names) -> Test:
     """Return a test that cannot be read, with the arguments that it mentions."""
-    used: set[str] = set()
-    for part in all_nodes(node):
-        if getattr(part, "attr", getattr(part, "id", "")) in _MACHINE:
-            return MACHINE
-        used.add(names.given(part) or "")
-        used |= names_in(names.tests.get(dotted(part), ANYTHING))
-    return ("unknown", frozenset(used - {""}))
+    attributes = names.nodes.all_of(node, ast.Attribute)
+    plain_names = names.nodes.all_of(node, ast.Name)
+    if any(attribute.attr in _MACHINE for attribute in attributes):
+        return MACHINE
+    if any(name.id in _MACHINE for name in plain_names):
+        return MACHINE
+    used = set(filter(None, names.given_in(node)))
+    if names.tests:
+        for part in [*attributes, *plain_names]:
+            used |= names_in(names.tests.get(dotted(part), ANYTHING))
+    return ("unknown", frozenset(used))
 
 
 def _is_of_arguments(test: Test) -> bool:
@@ -538,10 +634,11 @@ def _operand(node: ast.expr, names: _Names) -> Test | None:
     argument = names.given(node)
     if argument is not None:
         return ("name", argument)
-    if isinstance(node, ast.Call) and dotted(node.func) == "len":
-        argument = names.given(node.args[0])
-        if argument is not None:
-            return ("len", argument)
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[counted]):
+            argument = names.given(counted)
+            if argument is not None:
+                return ("len", argument)
     try:
         return ("value", ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError):

@@ -1,16 +1,18 @@
-"""How statements of a Python script end it: with a usage error, with an error of its
-work, or not at all.
+"""Decide how statements of a Python script end it: with a usage error, with another
+error, or not at all.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from skillruntime.derive.readers.python_values import Function, dotted
+from skillruntime.derive.readers.python_nodes import Function, Nodes
+from skillruntime.derive.readers.python_values import dotted
 
-__all__ = ["leaves", "refusal"]
+__all__ = ["Endings", "leaves", "refusal"]
 
 _USAGE_ERRORS = (
     "UsageError",
@@ -40,14 +42,16 @@ def refusal(
     body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})
 ) -> str:
     """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``; empty
-    if the script goes on.
+    if the script continues.
 
-    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts
-    exit or return.
+    ``parser.error`` and ``ctx.fail`` end it by themselves; ``print_help`` does not
+    count, because a script that only shows its help does not refuse the call.
     """
     statements = [part.value for part in body if isinstance(part, ast.Expr)]
     calls = [value for value in statements if isinstance(value, ast.Call)]
     if any(map(_is_usage_error, calls)):
+        return "usage"
+    if any(map(_shows_help, calls)) and leaves(body):
         return "usage"
     match body[-1]:
         case ast.Return(value=value):
@@ -59,9 +63,13 @@ def refusal(
 
 def _is_usage_error(call: ast.Call) -> bool:
     owner, _, name = dotted(call.func).rpartition(".")
-    if name in ("print_help", "print_usage", "fail"):
+    if name == "fail":
         return True
     return name == "error" and owner != "" and "log" not in owner.lower()
+
+
+def _shows_help(call: ast.Call) -> bool:
+    return dotted(call.func).rpartition(".")[2] in ("print_help", "print_usage")
 
 
 def _ended(call: ast.Call, functions: Mapping[str, Function]) -> str:
@@ -86,7 +94,7 @@ def _exited(call: ast.Call) -> str:
     if not given:
         return ""
     status = given[0]
-    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
+    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: the result of the work.
     if isinstance(status, ast.IfExp):
         return ""
     if isinstance(status, ast.Call) and dotted(status.func).islower():
@@ -95,7 +103,7 @@ def _exited(call: ast.Call) -> str:
 
 
 def _returned(value: ast.expr | None, before: int, calls: list[ast.Call]) -> str:
-    """Return whether ``return value``, after so many statements, reports an error."""
+    """Return whether ``return value``, after this many statements, reports an error."""
     if value is not None and not isinstance(value, ast.Constant):
         return ""
     status = None if value is None else value.value
@@ -118,9 +126,78 @@ def _is_output(call: ast.Call) -> bool:
 
 
 def leaves(body: list[ast.stmt]) -> bool:
-    """Return whether nothing behind *body* is reached from it."""
-    last = body[-1]
-    call = last.value if isinstance(last, ast.Expr) else None
-    if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _EXITS:
-        return True
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue)
+    """Return whether *body* always leaves, so that the statements behind it are not
+    reached.
+    """
+    match body[-1] if body else None:
+        case ast.Expr(value=ast.Call(func=function)):
+            return dotted(function).rpartition(".")[2] in _EXITS
+        case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+            return True
+        case ast.If(body=inner, orelse=rest):
+            return leaves(inner) and leaves(rest)
+        case ast.With(body=inner):
+            return leaves(inner)
+        case ast.Try(body=inner, handlers=handlers, orelse=rest, finalbody=last):
+            if leaves(last):
+                return True
+            ways = [rest or inner, *(handler.body for handler in handlers)]
+            return all(map(leaves, ways))
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """Decides which statements of a script with these *functions* and *nodes* may end
+    it, or their function, without an error.
+    """
+
+    functions: Mapping[str, Function]
+    nodes: Nodes
+    called: Mapping[ast.Call, str]
+    """The dotted name of the function in each call."""
+    known: dict[str, bool] = field(default_factory=dict)
+    """Whether each function may end the script; recursive calls are not followed."""
+
+    @classmethod
+    def of(cls, functions: Mapping[str, Function], nodes: Nodes) -> Endings:
+        """Return the endings of the script that has these *functions* and *nodes*."""
+        called = {call: dotted(call.func) for call in nodes.of(ast.Call)}
+        return cls(functions, nodes, called)
+
+    def may_leave(self, body: list[ast.stmt]) -> bool:
+        """Return whether not every call reaches the statements behind *body*."""
+        return any(map(self._may_leave, body))
+
+    def _may_leave(self, statement: ast.stmt) -> bool:
+        if isinstance(statement, ast.Return) and not _returns_error(statement):
+            return True
+        for node in self.nodes.own_of(statement, ast.Return):
+            if not _returns_error(node):
+                return True
+        calls = self.nodes.own_of(statement, ast.Call)
+        return any(map(self._may_end, calls))
+
+    def _may_end(self, call: ast.Call) -> bool:
+        """Return whether *call* ends the script with success, or calls a function of it
+        that may.
+        """
+        name = self.called[call]
+        if name.rpartition(".")[2] in _EXITS:
+            return not _exited(call)
+        if name not in self.functions:
+            return False
+        if name not in self.known:
+            calls = self.nodes.own_of(self.functions[name], ast.Call)
+            self.known[name] = any(map(_ends_with_success, calls))
+        return self.known[name]
+
+
+def _returns_error(node: ast.Return) -> bool:
+    value = getattr(node.value, "value", None)
+    return type(value) is int and value != 0
+
+
+def _ends_with_success(call: ast.Call) -> bool:
+    is_exit = dotted(call.func).rpartition(".")[2] in _EXITS
+    return is_exit and not _exited(call)

@@ -10,42 +10,29 @@ import sys
 import warnings
 
 from skillruntime.derive.command import Command, Reading, Unread
+from skillruntime.derive.first_look import PYTHON_LIBRARIES
 from skillruntime.derive.readers.any_script import read_any
 from skillruntime.derive.readers.argparse_command import read_parser
 from skillruntime.derive.readers.argparse_parsers import Parser, find_parsers
-from skillruntime.derive.readers.click_reader import read_click
 from skillruntime.derive.readers.python_checks import apply_checks, checks_of_arguments
-from skillruntime.derive.readers.python_values import (
-    Function,
-    Source,
-    all_nodes,
-    dotted,
-    own_nodes,
-)
+from skillruntime.derive.readers.python_nodes import Function, all_nodes
+from skillruntime.derive.readers.python_values import Source, dotted
+from skillruntime.derive.readers.python_words import least_words
+from skillruntime.derive.readers.usage import ScriptText
 from skillruntime.derive.text_fields import first_paragraph
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["parse_python", "read_python"]
 
-_LIBRARIES = (
-    "argparse",
-    "click",
-    "typer",
-    "fire",
-    "docopt",
-    "optparse",
-    "absl",
-    "tap",
-    "cyclopts",
-    "plac",
-    "getopt",
-)
-_PROGRAM = re.compile(
+_PROGRAM = lazy_pattern(
     r"(?:^|_)(?:main|cli|app|console)(?:_|$)|^run(?:_module|_path)?$|^entry_point$"
 )
-"""Names that packages give the function that runs their program."""
+"""Common names of the function that runs a package's program."""
 
 _WITHOUT_PROGRAM = sys.stdlib_module_names - {"unittest", "runpy"}
-"""Modules of the standard library that run no program with the words of this one."""
+"""Modules of the standard library that do not run a program with the words of this
+script.
+"""
 
 _QUIET = (
     "print",
@@ -57,12 +44,11 @@ _QUIET = (
 )
 
 
-def read_python(text: str) -> Reading | None:
-    """Return what the Python script *text* takes, or None where it is not a script, or
-    cannot be parsed.
+def read_python(script: ScriptText) -> Reading | None:
+    """Read the command line of the Python script; None if it is not a script or cannot
+    be parsed.
     """
-    if not any(word in text for word in ("__main__", "argv", *_LIBRARIES)):
-        return None
+    text = script.source
     tree = parse_python(text)
     if tree is None or _only_raises(tree):
         return None
@@ -72,43 +58,43 @@ def read_python(text: str) -> Reading | None:
     reading = None
     if "argparse" in packages:
         reading = _read_argparse(source)
-    if reading is None and not packages.isdisjoint({"click", "typer"}):
-        reading = read_click(tree, source.scope)
     if reading is not None:
         return reading
-    reading = _read_undeclared(source, text, modules)
+    reading = _read_undeclared(source, script, modules)
     if reading is not None:
         reading.command.description = first_paragraph(ast.get_docstring(tree))
     return reading
 
 
 def _read_undeclared(
-    source: Source, text: str, modules: dict[str, str]
+    source: Source, script: ScriptText, modules: dict[str, str]
 ) -> Reading | None:
-    top = own_nodes(source.tree)
-    # A module that only defines things uses the words in functions that others call.
-    if any(isinstance(node, ast.Attribute) and node.attr == "argv" for node in top):
-        return read_any(text, "sys.argv")
-    if "__main__" not in text and not _calls_its_own(source.tree, top):
-        return None  # it is not a program
+    text = script.source
+    attributes = source.nodes.own_of(source.tree, ast.Attribute)
+    # A module that only defines functions uses the words in functions that other
+    # modules call.
+    if any(node.attr == "argv" for node in attributes):
+        return read_any(script, least=least_words(source))
+    if "__main__" not in text and not _calls_its_own(source):
+        return None  # the module is not a program
     if re.search(r"\bargv\b", text):
-        return read_any(text, "sys.argv")
+        return read_any(script, least=least_words(source))
     library = _library(modules) or _other_program(source, modules)
     if library or "parse_args(" in text:
         reader = library or "another module"
-        return read_any(text, "sys.argv", f"{reader} may read the command line")
+        return read_any(script, reason=f"{reader} may read the command line")
     # What is typed, or sent on stdin, is not on the command line.
     if "sys.stdin" in text or "input(" in text:
         return None
     return Reading(Command("words"), "none", "medium")
 
 
-def _calls_its_own(tree: ast.Module, top: list[ast.AST]) -> bool:
-    """Return whether a statement of the module calls what it defines."""
-    calls = {dotted(node.func) for node in top if isinstance(node, ast.Call)}
+def _calls_its_own(source: Source) -> bool:
+    """Return whether a statement of the module calls one of its own definitions."""
+    calls = {dotted(node.func) for node in source.nodes.own_of(source.tree, ast.Call)}
     return any(
         isinstance(statement, Function | ast.ClassDef) and statement.name in calls
-        for statement in tree.body
+        for statement in source.tree.body
     )
 
 
@@ -117,7 +103,7 @@ def _library(modules: dict[str, str]) -> str:
     imported.
     """
     imported = modules.values()
-    return next((library for library in _LIBRARIES if library in imported), "")
+    return next((library for library in PYTHON_LIBRARIES if library in imported), "")
 
 
 def parse_python(text: str) -> ast.Module | None:
@@ -133,14 +119,16 @@ def parse_python(text: str) -> ast.Module | None:
 
 
 def _imports(source: Source) -> dict[str, str]:
-    """Return the module that each imported name is, or is of."""
+    """Return, for each imported name, the module that it denotes or comes from."""
     modules: dict[str, str] = {}
-    for node in source.nodes:
+    imports: list[ast.Import | ast.ImportFrom]
+    imports = source.nodes.of(ast.Import, ast.ImportFrom)
+    for node in imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]
                 modules[name] = alias.name
-        elif isinstance(node, ast.ImportFrom):
+        else:
             module = f"{'.' * node.level}{node.module or ''}"
             for alias in node.names:
                 modules[alias.asname or alias.name] = module
@@ -148,8 +136,8 @@ def _imports(source: Source) -> dict[str, str]:
 
 
 def _only_raises(tree: ast.Module) -> bool:
-    """Return whether running the module only says that it is not to be run: then it is
-    not a tool.
+    """Return whether running the module only reports that it must not be run; then it
+    is not a tool.
     """
     for statement in tree.body:
         if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
@@ -179,16 +167,14 @@ def _other_program(source: Source, modules: dict[str, str]) -> str:
     """Return the call of another module's program, which may read ``sys.argv``:
     ``main()``, ``unittest.main()``.
     """
-    for node in source.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in source.nodes.of(ast.Call):
         name = dotted(node.func)
         first, last = name.partition(".")[0], name.rpartition(".")[2]
         if first not in modules or not _PROGRAM.search(last):
             continue
         if modules[first].partition(".")[0] in _WITHOUT_PROGRAM:
             continue
-        # ``main(["-q"])`` has words of its own.
+        # ``main(["-q"])`` passes words of its own.
         if node.args and isinstance(node.args[0], ast.List):
             continue
         return name
@@ -219,7 +205,9 @@ def _read_argparse(source: Source) -> Reading | None:
 
 
 def _declared(parser: Parser) -> int:
-    """Return how much *parser* declares; a command counts as a hundred arguments."""
+    """Return the number of declarations in *parser*; a command counts as a hundred
+    arguments.
+    """
     return len(parser.asked) + 100 * len(parser.commands or ())
 
 
@@ -227,9 +215,7 @@ def _name_handlers(source: Source, command: Command) -> None:
     """Record the handler of each command: ``{"pack": cmd_pack, "list":
     cmd_list}[args.command]``.
     """
-    for table in source.nodes:
-        if not isinstance(table, ast.Dict):
-            continue
+    for table in source.nodes.of(ast.Dict):
         for key, value in zip(table.keys, table.values, strict=True):
             below = command.commands.get(str(getattr(key, "value", "")))
             if below is not None and not below.handler:
@@ -237,15 +223,15 @@ def _name_handlers(source: Source, command: Command) -> None:
 
 
 def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
-    """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose
-    other work before it runs.
+    """Return the use of ``sys.argv`` beside the parser of *flags*: words that select
+    other work before the parser runs.
     """
-    attributes = [node for node in source.nodes if isinstance(node, ast.Attribute)]
+    attributes = source.nodes.of(ast.Attribute)
     used = [node for node in attributes if dotted(node) == "sys.argv"]
     if not used:
         return []
     harmless: set[int] = set()
-    for node in source.nodes:
+    for node in source.nodes.of(ast.Call, ast.Subscript, ast.Compare, ast.Assign):
         match node:
             # ``if len(sys.argv) == 1: parser.print_help()``, ``" ".join(sys.argv)`` for
             # a log.
@@ -266,9 +252,10 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
                 left=ast.Constant(value=str(flag)), comparators=[words]
             ) if flag in flags:
                 harmless.add(id(words))
-            # ``main(sys.argv)``, and words for another script that is run from here.
+            # ``main(sys.argv)``.
             case ast.Call(func=ast.Name(id="main"), args=[words]):
                 harmless.add(id(words))
+            # ``sys.argv = [...]`` sets the words for another script that this one runs.
             case ast.Assign(targets=[ast.Attribute() as words], value=value) if (
                 "sys.argv" not in ast.unparse(value)
             ):
@@ -277,6 +264,6 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
     if not beside:
         return []
     reason = "the script uses sys.argv beside its parser"
-    slices = [node for node in source.nodes if isinstance(node, ast.Slice)]
+    slices = source.nodes.of(ast.Slice)
     needs_word = any(ast.unparse(node) == "2:" for node in slices)
     return [Unread("arguments", reason, beside[0].lineno, is_needed=needs_word)]

@@ -1,5 +1,5 @@
-"""The constants of a Python script: literals, names that are assigned once,
-enumerations. No call is followed.
+"""Evaluate the constants of a Python script: literals, names that are assigned once,
+enumerations. Calls are not followed.
 """
 
 from __future__ import annotations
@@ -11,36 +11,35 @@ from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from skillruntime.derive.readers.python_nodes import Function, Nodes
+
 __all__ = [
     "UNKNOWN",
     "Called",
     "Enumeration",
-    "Function",
     "Member",
     "Scope",
     "Source",
     "Symbol",
-    "all_nodes",
     "dotted",
     "evaluate",
     "is_constant",
     "items_of",
     "once_for_each",
-    "own_nodes",
 ]
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _Read = TypeVar("_Read")
 
 UNKNOWN: Any = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
-"""What cannot be read."""
+"""A value that cannot be read."""
 
 DEPTH_LIMIT = 40
-"""How deep expressions and names that refer to names are read."""
+"""The deepest nesting of expressions, and of names that refer to names, that is
+read.
+"""
 
 SIZE_LIMIT = 2_000
-"""Values in a list, those of its lists included, and lines of a text, that are
+"""The most values in a list, including nested lists, and lines of a text, that are
 computed.
 """
 
@@ -112,30 +111,33 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed script, and what its readers need of it, which is collected once."""
+    """A parsed script, with the facts that its readers need, which are collected
+    once.
+    """
 
     tree: ast.Module
-    nodes: list[ast.AST]
+    nodes: Nodes
     scope: Scope
     mentioned: Mapping[Function, frozenset[str]]
-    """The names and attributes in each function, those in functions that are defined in
-    it left out.
+    """The names and attributes in each function, without those in nested functions.
     """
 
     @classmethod
     def of(cls, tree: ast.Module) -> Source:
         """Return *tree* with its nodes."""
-        nodes = all_nodes(tree)
-        functions = [each for each in nodes if isinstance(each, Function)]
+        nodes = Nodes(tree)
+        functions: list[Function] = nodes.of(ast.FunctionDef, ast.AsyncFunctionDef)
         return cls(
             tree,
             nodes,
             Scope.of_module(tree, nodes),
-            {each: _mentioned(each) for each in functions},
+            {each: _mentioned(each, nodes) for each in functions},
         )
 
     def functions_about(self, words: frozenset[str]) -> set[Function]:
-        """Return the functions that mention one of *words*, or a function that does."""
+        """Return the functions that mention one of *words*, directly or through another
+        function.
+        """
         found: set[Function] = set()
         pending = [*words]
         by_name: dict[str, list[Function]] = {}
@@ -150,54 +152,54 @@ class Source:
         return found
 
 
-def _mentioned(function: Function) -> frozenset[str]:
-    found: set[str] = set()
-    for each in own_nodes(function):
-        if isinstance(each, ast.Name):
-            found.add(each.id)
-        elif isinstance(each, ast.Attribute):
-            found.add(each.attr)
-        elif isinstance(each, Function):
-            found.add(each.name)
+def _mentioned(function: Function, nodes: Nodes) -> frozenset[str]:
+    found = {name.id for name in nodes.own_of(function, ast.Name)}
+    found.update(each.attr for each in nodes.own_of(function, ast.Attribute))
+    inner: list[Function] = nodes.own_of(
+        function, ast.FunctionDef, ast.AsyncFunctionDef
+    )
+    found.update(each.name for each in inner)
     return frozenset(found)
 
 
 @dataclass(slots=True)
 class Scope:
-    """The names of a module, a function, a class or a loop: what is assigned to each,
-    or a value that is known.
+    """The names of a module, a function, a class or a loop, each with its assignment or
+    its known value.
     """
 
+    nodes: Nodes
     parent: Scope | None = None
     known: dict[str, Any] = field(default_factory=dict)
     node: ast.AST | None = None
-    """Where the names are; it is looked at when the first of them is asked for."""
+    """The node that contains the names; it is searched when the first name is
+    requested.
+    """
     written: dict[str, list[ast.AST]] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
     """How often each name is assigned, in any way."""
     imported: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    """Names of values that the module may change in place: a list that grows is not the
-    list in the source.
+    """Names of values that the module may change in place: a list that grows differs
+    from the list in the source.
     """
 
     @classmethod
-    def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
+    def of_module(cls, tree: ast.Module, nodes: Nodes) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
         changed: set[str] = set()
-        for node in nodes:
-            if isinstance(node, _CHANGING):
-                changed.update(_changed(node))
+        for node in nodes.of(*_CHANGING):
+            changed.update(_changed(node))
         known = {"__doc__": ast.get_docstring(tree, clean=False)}
-        return cls(None, known, tree, changed=changed)
+        return cls(nodes, None, known, tree, changed=changed)
 
     @classmethod
     def of(cls, node: ast.AST, parent: Scope) -> Scope:
         """Return the scope of *node*, a function or class."""
-        return cls(parent, node=node, changed=parent.changed)
+        return cls(parent.nodes, parent, node=node, changed=parent.changed)
 
     def again(self, known: dict[str, Any]) -> Scope:
-        """Return the same scope with other values: those known for one call may not
+        """Return the same scope with other values: values known for one call may not
         hold for another.
         """
         self._look()
@@ -205,7 +207,7 @@ class Scope:
 
     def _look(self) -> None:
         if self.node is not None:
-            for each in own_nodes(self.node):
+            for each in self.nodes.own_of(self.node, *_BINDING):
                 self._note(each)
             self.node = None
 
@@ -251,7 +253,7 @@ class Scope:
         return Symbol(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
 
     def _read(self, name: str, depth: int) -> Any:
-        # Each name is read once, and one that refers to itself is unknown.
+        # Each name is read once, and a name that refers to itself is unknown.
         self.known[name] = UNKNOWN
         values = self.written.get(name, [])
         is_stored_again = self.stored.get(name, 0) > 1
@@ -261,7 +263,19 @@ class Scope:
         return self.known[name]
 
 
-# The only kinds of nodes for which `_changed` returns names: most nodes are of others.
+# The only kinds of nodes that bind names, and those that change their values: most
+# nodes are of others.
+_BINDING = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.Name,
+    ast.arg,
+    ast.ClassDef,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Import,
+    ast.ImportFrom,
+)
 _CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 
 
@@ -282,15 +296,15 @@ def _changed(node: ast.AST) -> list[str]:
 
 
 def _root(node: ast.expr) -> str:
-    """Return the name that *node* is a part of: ``m`` of ``m["a"].get("b")``."""
+    """Return the name at the root of *node*: ``m`` in ``m["a"].get("b")``."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Read]:
-    """Return *read*, which looks through a whole function, with its answers kept: many
-    arguments may name one.
+    """Return *read*, which searches a complete function, with cached answers: many
+    arguments may name the same function.
     """
     known: WeakKeyDictionary[Function, _Read] = WeakKeyDictionary()
 
@@ -303,86 +317,8 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
     return once
 
 
-def own_nodes(root: ast.AST) -> list[ast.AST]:
-    """Return the nodes below *root* in the source's order, without the content of
-    functions and classes.
-    """
-    return _nodes(root, _OF_THEIR_OWN)
-
-
-def all_nodes(root: ast.AST) -> list[ast.AST]:
-    """Return *root* and the nodes below it, in the source's order, operators left
-    out.
-    """
-    return [root, *_nodes(root)]
-
-
-# Nodes whose content has names of its own.
-_OF_THEIR_OWN = frozenset(
-    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda}
-)
-
-
-def _nodes(
-    root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()
-) -> list[ast.AST]:
-    found: list[ast.AST] = []
-    pending: list[Any] = [root]
-    while pending:
-        node = pending.pop()
-        # ``{**more}`` has no key, and a parameter behind ``*`` may have no default.
-        if node is None:
-            continue
-        found.append(node)
-        kind = type(node)  # the walk is much of the time that reading a script takes
-        if kind in closed and node is not root:
-            continue
-        parts = node.__dict__
-        for name in _PARTS[kind]:
-            part = parts.get(name)
-            if type(part) is list:
-                pending += part[::-1]
-            elif part is not None:
-                pending.append(part)
-    return found[1:]
-
-
-# The fields of each kind of node that hold nodes, the last first.
-_NO_NODES = frozenset(
-    [
-        "ctx",
-        "op",
-        "ops",
-        "id",
-        "attr",
-        "arg",
-        "name",
-        "kind",
-        "level",
-        "module",
-        "asname",
-        "type_comment",
-        "tag",
-        "conversion",
-        "simple",
-        "is_async",
-        "type_ignores",
-        "rest",
-        "kwd_attrs",
-    ]
-)
-_PARTS: dict[type[ast.AST], tuple[str, ...]] = {}
-for _kind in vars(ast).values():
-    if isinstance(_kind, type) and issubclass(_kind, ast.AST):
-        _names = [name for name in _kind._fields if name not in _NO_NODES]
-        _PARTS[_kind] = tuple(reversed(_names))
-_PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
-
-
 def dotted(node: ast.AST | None) -> str:
-    """Return the name that *node* is, with its dots; nothing where it is something
-    else.
-    """
+    """Return the dotted name that *node* denotes; empty if it is something else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -393,15 +329,15 @@ def dotted(node: ast.AST | None) -> str:
 
 
 def is_constant(value: Any) -> bool:
-    """Return whether *value* has no part that is unknown."""
+    """Return whether *value* has no unknown part."""
     if isinstance(value, list | tuple):
         return all(map(is_constant, value))
     return isinstance(value, str | int | float | Member | range | None)
 
 
 def items_of(value: Any) -> Any:
-    """Return the items that a loop over *value* gives; UNKNOWN where they are too many
-    or cannot be read.
+    """Return the items of a loop over *value*; UNKNOWN if there are too many or they
+    cannot be read.
     """
     if isinstance(value, Enumeration):
         return list(value.members)
@@ -418,7 +354,7 @@ def evaluate(node: ast.AST | None, scope: Scope, depth: int = 0) -> Any:
     if reader is None or depth > DEPTH_LIMIT:
         return UNKNOWN
     value = reader(node, scope, depth + 1)
-    # ``a = [b, b]``, ``b = [c, c]``: each line doubles what must be looked at.
+    # ``a = [b, b]``, ``b = [c, c]``: each line doubles the values.
     return value if _weight(value, SIZE_LIMIT) <= SIZE_LIMIT else UNKNOWN
 
 
@@ -487,7 +423,7 @@ def _dict(node: ast.Dict, scope: Scope, depth: int) -> Any:
 def _joined(node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
     parts: list[Any] = []
     for part in node.values:
-        # A part with a format, ``{price:.2f}``, is not one of those that can be read.
+        # A part with a format, ``{price:.2f}``, cannot be read.
         if isinstance(part, ast.FormattedValue) and part.format_spec is None:
             part = part.value
         parts.append(evaluate(part, scope, depth))
@@ -549,7 +485,7 @@ def _view_of(table: dict[Any, Any], method: str) -> Any:
 
 
 def _listed(function: str, value: Any) -> Any:
-    """Return what ``list(value)``, ``sorted(value)`` and their like give."""
+    """Return the result of ``list(value)``, ``sorted(value)`` and similar calls."""
     items = items_of(value)
     if function != "sorted" or items is UNKNOWN:
         return items
@@ -561,7 +497,9 @@ def _listed(function: str, value: Any) -> Any:
 def _are_of_a_range(arguments: list[Any]) -> bool:
     if not 0 < len(arguments) < 4:
         return False
-    return all(type(argument) is int for argument in arguments)
+    if not all(type(argument) is int for argument in arguments):
+        return False
+    return len(arguments) < 3 or arguments[2] != 0
 
 
 _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {

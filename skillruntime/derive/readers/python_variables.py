@@ -1,8 +1,8 @@
-"""The environment variables of a Python script.
+"""Find the environment variables of a Python script.
 
-The law: a variable is needed only where each run that does not end with an error looks
-it up without a default. Whatever a condition, a handler or a file of settings may change
-is only read.
+The law: a variable is needed only if each run without an error looks it up without a
+default. A variable that a condition, a handler or a settings file may affect only
+counts as read.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from skillruntime.derive.readers.python_endings import refusal
+from skillruntime.derive.readers.python_nodes import Function, Nodes
 from skillruntime.derive.readers.python_script import parse_python
-from skillruntime.derive.readers.python_values import (
-    Function,
-    all_nodes,
-    dotted,
-    own_nodes,
-)
+from skillruntime.derive.readers.python_values import dotted
 
 __all__ = ["python_variables"]
 
@@ -32,28 +28,24 @@ _CATCHES = ("KeyError", "LookupError", "Exception", "BaseException")
 _EXITS = ("sys.exit", "exit", "quit", "os._exit", "SystemExit")
 
 _After = Literal["goes on", "returns", "may end"]
-"""What is behind a statement: it is reached; the function is left there, perhaps; the
+"""The state behind a statement: it is reached; the function may have been left; the
 script may have ended.
 """
 
 
 def python_variables(text: str) -> tuple[list[str], list[str]]:
-    """Return the variables without which the script *text* cannot run, and all that it
-    reads.
-    """
-    if "environ" not in text and "getenv" not in text:
-        return [], []
+    """Return the variables that the script *text* needs, and all that it reads."""
     tree = parse_python(text)
     if tree is None:
         return [], []
-    nodes = all_nodes(tree)
-    read = list(dict.fromkeys(filter(None, map(_read, nodes))))
-    set_here = set(filter(None, map(_set, nodes)))
-    fills = any(isinstance(node, ast.Call) and _name(node) in _FILLS for node in nodes)
-    if fills:
+    nodes = Nodes(tree)
+    everything = nodes.all(tree)
+    read = list(dict.fromkeys(filter(None, map(_read, everything))))
+    set_here = set(filter(None, map(_set, everything)))
+    if any(_name(call) in _FILLS for call in nodes.of(ast.Call)):
         return [], read
     functions = {each.name: each for each in tree.body if isinstance(each, Function)}
-    walk = _Walk(functions)
+    walk = _Walk(functions, nodes)
     walk.body(tree.body)
     needed = [name for name in walk.found if name not in set_here]
     return needed, read
@@ -64,7 +56,7 @@ def _name(call: ast.Call) -> str:
 
 
 def _read(node: ast.AST) -> str | None:
-    """Return the variable whose value, or presence, *node* asks for."""
+    """Return the variable whose value or presence *node* reads."""
     match node:
         case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))) if (
             dotted(owner) in _ENVIRON
@@ -109,6 +101,7 @@ class _Walk:
     """Walks the statements that every run reaches, in their order."""
 
     functions: Mapping[str, Function]
+    nodes: Nodes
     found: dict[str, None] = field(default_factory=dict)
     walked: set[str] = field(default_factory=set)
     endings: dict[str, bool] = field(default_factory=dict)
@@ -174,20 +167,20 @@ class _Walk:
         return "goes on"
 
     def refuses(self, body: list[ast.stmt]) -> bool:
-        """Return whether no run that works goes through *body*: ``if not args.input:
+        """Return whether every successful run avoids *body*: ``if not args.input:
         parser.error(...)``.
         """
-        # ``print("nothing to do"); return`` has done its work.
+        # A plain ``return`` ends a successful run: ``print("nothing to do"); return``.
         last = body[-1]
         if isinstance(last, ast.Return) and last.value is None:
             return False
         return bool(refusal(body, self.functions))
 
     def behind(self, statements: list[ast.stmt]) -> _After:
-        """Return what is behind *statements*, which may not be reached."""
+        """Return the state behind *statements*, which may be unreachable."""
         nodes: list[ast.AST] = []
         for statement in statements:
-            nodes += [statement, *own_nodes(statement)]
+            nodes += [statement, *self.nodes.own(statement)]
         if any(map(self.may_end, nodes)):
             return "may end"
         if any(isinstance(node, ast.Return) for node in nodes):
@@ -207,13 +200,13 @@ class _Walk:
             return False
         if name not in self.endings:
             self.endings[name] = False  # of a function that calls itself
-            inside = own_nodes(self.functions[name])
+            inside = self.nodes.own(self.functions[name])
             self.endings[name] = any(map(self.may_end, inside))
         return self.endings[name]
 
     def expressions(self, node: ast.AST) -> _After:
-        """Note what evaluating *node* looks up, and follow its calls of the script's
-        functions.
+        """Record the variables that evaluating *node* looks up, and follow its calls of
+        the script's functions.
         """
         for part in _evaluated(node):
             if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
@@ -233,8 +226,8 @@ class _Walk:
 
 
 def _catches_lookup(kind: ast.expr | None) -> bool:
-    """Return whether a handler of exceptions of *kind* gets the ``KeyError`` of a
-    variable that is not set.
+    """Return whether a handler of exceptions of *kind* catches the ``KeyError`` of an
+    unset variable.
     """
     if kind is None:
         return True

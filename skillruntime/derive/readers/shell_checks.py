@@ -1,5 +1,5 @@
-"""The conditions under which a shell script ends: ``[ -z "$1" ] && usage``, ``if [ $#
--lt 2 ]; then exit 1; fi``.
+"""Find the conditions under which a shell script ends: ``[ -z "$1" ] && usage``, ``if [
+$# -lt 2 ]; then exit 1; fi``.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from itertools import accumulate
 from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import ANYTHING, MACHINE, Check, Test, refuse
 from skillruntime.derive.readers.shell_syntax import Statement, below
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["ShellChecks"]
 
 CHECKS_LIMIT = 100
 CONDITIONS_LIMIT = 20
 
-_REFERENCE = re.compile(
-    r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+][^}$]{0,80})?\}|(\w+|#))[\"']?"
+_REFERENCE = lazy_pattern(
+    r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+?][^}$]{0,80})?\}|(\w+|#))[\"']?"
 )
-_USED = re.compile(r"\$\{?[#!]?(\w+)")
-_DEMANDED = re.compile(r"\$\{(\w+):?\?")
-_NUMBER = re.compile(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
-_WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
-_USAGE = re.compile(
+_USED = lazy_pattern(r"\$\{?[#!]?(\w+)")
+_DEMANDED = lazy_pattern(r"\$\{(\w+):?\?")
+_NUMBER = lazy_pattern(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
+_WORDS = lazy_pattern(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
+_USAGE = lazy_pattern(
     r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE
 )
 _OPERATORS = {
@@ -42,25 +43,25 @@ _TRUE: Test = ("and", [])
 
 @dataclass(slots=True)
 class ShellChecks:
-    """Collects the tests under which a script ends, with what is shown of them."""
+    """Collects the tests under which a script ends, with their text."""
 
     functions: Mapping[str, list[Statement]]
     found: list[Check] = field(default_factory=list)
     tested: set[str] = field(default_factory=set)
-    """Variables that are tested for being empty, with any consequence."""
+    """Variables that are tested for being empty, whatever the consequence."""
     filled: set[str] = field(default_factory=set)
-    """Variables that have a value from elsewhere, under some condition."""
+    """Variables that may get a value elsewhere, under some condition."""
     counts_all: bool = True
-    """Whether ``$#`` counts options too: behind their loop it does not."""
+    """Whether ``$#`` also counts options: behind the options loop it does not."""
     shifted: int = 0
     inside: list[str] = field(default_factory=list)
     walked: set[str] = field(default_factory=set)
-    """Functions whose checks were collected, where each is called first."""
+    """Functions whose checks were collected, each at its first call."""
     exits: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """The status of the last ``exit`` of each function."""
 
     def look(self, statement: Statement, shifted: int) -> None:
-        """Collect the checks of *statement*, before which *shifted* words are gone."""
+        """Collect the checks of *statement*; *shifted* words were removed before it."""
         self.shifted = shifted
         self._walk([statement], [])
 
@@ -73,8 +74,7 @@ class ShellChecks:
                 case "if":
                     self._if(each, before)
                 case "and" | "or":
-                    # ``a && exit`` refuses where a holds, ``a || exit`` where it does
-                    # not.
+                    # ``a && exit`` refuses if a holds, ``a || exit`` if it does not.
                     test = self._test(each.parts[0][0])
                     self._walk(each.parts[0], before)
                     self._body(
@@ -154,31 +154,42 @@ class ShellChecks:
             self._walk(self.functions[statement.name], before)
             self.inside.pop()
 
+    def refuses(self, body: list[Statement]) -> bool:
+        """Return whether *body* ends the script with an error, or its usage."""
+        return self._refusal(body) != ""
+
     def _refusal(self, body: list[Statement]) -> str:
         """Return how *body* ends the script with an error: ``"usage"``, ``"work"``, or
-        nothing where it goes on.
+        empty if the script continues.
         """
         how = "work"
         for each in body:
             name = each.name
             shows_usage = _USAGE.fullmatch(name) is not None
-            if shows_usage or "usage" in " ".join((*each.words, *each.targets)).lower():
+            written = " ".join((*each.words, *each.targets))
+            if shows_usage or "usage" in written.lower():
                 how = "usage"
             if name in ("exit", "return"):
-                return (
-                    how if each.words[1:2] not in (("0",), ()) or how == "usage" else ""
-                )
-            status = self._status(name) if name not in self.inside else None
-            if (
-                status is not None and (how == "usage" or status not in ((), ("0",)))
-            ) or (shows_usage and name not in self.functions):
+                is_error = each.words[1:2] not in (("0",), ())
+                return how if is_error or how == "usage" else ""
+            if self._ends(name, how):
+                return how
+            # A program of another file, by its name.
+            if shows_usage and name not in self.functions:
                 return how
         return ""
 
+    def _ends(self, name: str, how: str) -> bool:
+        """Return whether the function *name* ends the script with an error."""
+        if name in self.inside:
+            return False
+        status = self._status(name)
+        if status is None:
+            return False
+        return how == "usage" or status not in ((), ("0",))
+
     def _status(self, function: str) -> tuple[str, ...] | None:
-        """Return the words of the last ``exit`` of *function*; None where it has
-        none.
-        """
+        """Return the words of the last ``exit`` of *function*; None if it has none."""
         if function in self.functions and function not in self.exits:
             found = [
                 each.words[1:]
@@ -189,14 +200,12 @@ class ShellChecks:
         return self.exits.get(function)
 
     def _absolute(self, name: str) -> str:
-        # In a function the numbers are those of its own words.
-        return (
-            name
-            if not name.isdigit()
-            else ""
-            if self.inside
-            else str(int(name) + self.shifted)
-        )
+        if not name.isdigit():
+            return name
+        # In a function the numbers refer to its own words.
+        if self.inside:
+            return ""
+        return str(int(name) + self.shifted)
 
     def _reference(self, word: str) -> str:
         match = _REFERENCE.fullmatch(word)
@@ -220,6 +229,9 @@ class ShellChecks:
     def _pattern(self, word: str, patterns: tuple[str, ...]) -> Test:
         name = self._reference(word)
         plain = [each.strip("\"'") for each in patterns]
+        # ``case $# in 0) usage; exit 1 ;;``.
+        if name == "#" and all(each.isdecimal() for each in plain):
+            return ("or", [self._count("==", each) for each in plain])
         if name and not any(re.search(r"[*?\[]", each) for each in plain):
             return ("or", [self._equal(name, each) for each in plain])
         return ("unknown", frozenset({name} if name else set()))
@@ -262,7 +274,7 @@ class ShellChecks:
                 "warn",
             ):
                 return _TRUE
-        # Whether a program succeeds is not a demand on the command line.
+        # Whether a program succeeds is not a requirement of the command line.
         return MACHINE
 
     def _bracketed(self, words: list[str]) -> Test:
@@ -301,7 +313,7 @@ class ShellChecks:
                     if flag == "-n"
                     else ("not", ("given", names[1]))
                 )
-            # Whether a file is there, the machine knows.
+            # Whether a file exists depends on the machine.
             case [flag, _] if re.fullmatch(r"-[edfrsxwLhpS]", flag):
                 return MACHINE
             case [_, operator, number] if (
@@ -318,10 +330,10 @@ class ShellChecks:
         return self._used(" ".join(words))
 
     def apply(self, command: Command, held: Mapping[str, str], places: int) -> None:
-        """Require in *command* what the checks demand.
+        """Require in *command* the arguments that the checks demand.
 
-        *held* names the argument that each variable holds, ``@`` the list of all
-        further words; of the arguments the last *places* are not options.
+        *held* names the argument that each variable holds, with ``@`` for the list of
+        all further words; the last *places* arguments are not options.
         """
         filled = {held.get(each, each) for each in self.filled}
         names = [each.name for each in command.arguments]
@@ -356,18 +368,17 @@ def _resolved(
         case ("compare", how, one, other):
             return ("compare", how, _resolved(one, held, names, places), other)
         case ("count", least, counts_all):
-            # ``[ $# -eq 0 ] && usage`` of a script with options: any of them will do.
+            # ``[ $# -eq 0 ] && usage`` in a script with options: any option satisfies
+            # it.
             if counts_all and len(names) > places and least > 0:
                 return (
                     ("or", [("given", each) for each in names])
                     if least == 1
                     else ("unknown", frozenset(names))
                 )
-            return (
-                _TRUE
-                if least < 1
-                else ("given", held[str(least)])
-                if str(least) in held
-                else ("or", [])
-            )
+            if least < 1:
+                return _TRUE
+            if str(least) in held:
+                return ("given", held[str(least)])
+            return ("or", [])
     return test

@@ -1,5 +1,5 @@
-"""A shell script as statements: commands, conditions, loops, cases and functions.
-Nothing is expanded.
+"""Parse a shell script into statements: commands, conditions, loops, cases and
+functions. Nothing is expanded.
 """
 
 from __future__ import annotations
@@ -7,20 +7,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-__all__ = ["NotShellError", "Statement", "below", "parse_shell"]
+from skillruntime.lazy_patterns import lazy_pattern
+
+__all__ = [
+    "NotShellError",
+    "ShellToken",
+    "Statement",
+    "below",
+    "parse_shell",
+    "shell_tokens",
+    "without_literals",
+]
 
 DEPTH_LIMIT = 60
-"""How deep statements are nested in a script that is read."""
+"""The deepest nesting of statements in a script that is read."""
 
-_PLAIN = re.compile(r"[^\\'\"`$(){}\s;&|<>]++")
-_OPERATOR = re.compile(
+TEST_LIMIT = 4_000
+"""Characters of a test in ``[[ ]]`` or ``(( ))``."""
+
+_PLAIN = lazy_pattern(r"[^\\'\"`$(){}\s;&|<>#]++")
+_OPERATOR = lazy_pattern(
     r"&&|\|\||;;&|;;|;&|\|&|&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||[;&|()<>\n]"
 )
 _REDIRECTIONS = frozenset(
     {"&>>", "&>", "<<<", ">>", ">&", "<&", ">|", "<", ">", "<<", "<<-"}
 )
-_BLANK = re.compile(r"(?:[ \t\r]++|\\\r?\n|(?:(?<=[\s;&|()])|\A)\#[^\n]*+)++")
+_BLANK = lazy_pattern(r"(?:[ \t\r]++|\\\r?\n|(?:(?<=[\s;&|()])|\A)\#[^\n]*+)++")
+_ANSI_QUOTED = lazy_pattern(r"\$'(?:[^'\\]++|\\.)*+'?", re.DOTALL)
+_COMMENT = lazy_pattern(r"(?<=\s)#[^\n]*+")
+_HERE = lazy_pattern(r"<<-?[ \t]*+([\"'\\]?\w++[\"']?)")
+# ``[[ $x =~ [[:space:]]+ ]]``: the last brackets stand alone.
+_TEST_ENDS = {
+    "[[": lazy_pattern(r"(?<=\s)\]\](?=[\s;&|)]|\Z)"),
+    "((": lazy_pattern(r"\)\)"),
+}
 _OPENS = frozenset(
     {"if", "elif", "then", "else", "while", "until", "do", "!", "{", "time"}
 )
@@ -30,7 +52,7 @@ _CLOSES = frozenset(
 
 
 class NotShellError(ValueError):
-    """The text is not a shell script that can be read."""
+    """The text is not a readable shell script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +82,7 @@ class Statement:
 
 
 def below(statements: list[Statement]) -> Iterator[Statement]:
-    """Yield *statements* and those inside them, functions too."""
+    """Yield *statements* and those nested in them, including functions."""
     for each in statements:
         yield each
         for part in each.parts:
@@ -71,96 +93,179 @@ def parse_shell(text: str) -> list[Statement]:
     """Return the statements of *text*.
 
     Raises:
-        NotShellError: it is not a script, or nested too deeply.
+        NotShellError: *text* is not a script, or nested too deeply.
     """
-    parser = _Parser(text, _tokens(text))
+    # A quoted here-document is a text, in which nothing is expanded (POSIX, 2.7.4).
+    tokens = [token for token in shell_tokens(text) if not token.is_literal]
+    parser = _Parser(text, tokens)
     found = parser.statements()
     if parser.index < len(parser.tokens):
         raise NotShellError(f"unexpected {parser.word()[:20]!r}")
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class ShellToken(NamedTuple):
+    """A word or an operator of a script; ``is_literal`` says that its text is a quoted
+    here-document.
+    """
+
     text: str
     is_operator: bool
     start: int
     end: int
+    is_literal: bool = False
 
 
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+def shell_tokens(text: str) -> list[ShellToken]:
+    """Return the words and operators of *text*; a here-document stands before the end
+    of the line that opens it.
+    """
+    found: list[ShellToken] = []
     ends: list[str] = []
     index = 0
+    before = ShellToken("\n", True, 0, 0)
     while index < len(text):
-        if blank := _BLANK.match(text, index):
+        blank = _BLANK.match(text, index)
+        if blank is not None:
             index = blank.end()
             continue
         start = index
-        before = found[-1] if found else _Token("\n", True, 0, 0)
-        is_command = before.text in _OPENS or (
-            before.is_operator and before.text not in _REDIRECTIONS
-        )
-        # ``[[ $x =~ (a|b) ]]`` and ``(( x > 1 ))`` have a grammar of their own.
-        closing = (
-            {"[[": "]]", "((": "))"}.get(text[index : index + 2], "")
-            if is_command
-            else ""
-        )
-        end = text.find(closing, index) if closing else -1
-        operator = _OPERATOR.match(text, index) if end < 0 else None
-        if operator is None:
-            index = end + 2 if end >= 0 else _word_end(text, index)
-            found.append(_Token(text[start:index], False, start, index))
+        index = _test_end(text, index, before)
+        operator = _OPERATOR.match(text, index)
+        is_substitution = text.startswith(("<(", ">("), index)
+        if index > start or operator is None or is_substitution:
+            index = max(index, _word_end(text, start))
+            word = ShellToken(text[start:index], False, start, index)
             if before.text in ("<<", "<<-"):
-                ends.append(found[-1].text)
+                ends.append(word.text)
+            found.append(word)
+            before = word
             continue
         index = operator.end()
         if operator[0] == "\n":
             for delimiter in ends:
+                body_start = index
                 body, index = _here_document(text, index, delimiter.strip("'\"\\"))
-                # Its lines are text; unless quoted, they may use the script's words
-                # (POSIX, 2.7.4).
-                if delimiter[:1] not in "'\"\\":
-                    found.append(_Token(body, False, start, start))
+                is_literal = delimiter[:1] in "'\"\\"
+                end = body_start + len(body)
+                found.append(ShellToken(body, False, body_start, end, is_literal))
             ends = []
-        found.append(_Token(operator[0], True, start, index))
+        before = ShellToken(operator[0], True, start, index)
+        found.append(before)
     return found
 
 
+def _test_end(text: str, index: int, before: ShellToken) -> int:
+    """Return the end of the test that starts at *index*; *index* itself if there is
+    none.
+
+    ``[[ $x =~ (a|b) ]]`` and ``(( x > 1 ))`` have a grammar of their own.
+    """
+    opened = text[index : index + 2]
+    if opened not in _TEST_ENDS:
+        return index
+    is_command = before.text in _OPENS
+    if before.is_operator:
+        is_command = before.text not in _REDIRECTIONS
+    if opened == "((" and before.text == "for":
+        is_command = True
+    if not is_command:
+        return index
+    end = _TEST_ENDS[opened].search(text, index, index + TEST_LIMIT)
+    return end.end() if end else index
+
+
 def _word_end(text: str, index: int) -> int:
-    """Return where the word at *index* ends: quotes, substitutions and expansions may
-    hold anything.
+    """Return the end of the word at *index*: quotes, substitutions and expansions may
+    contain anything.
     """
     closers: list[str] = []
+    ends: list[str] = []
     while index < len(text):
-        top = closers[-1] if closers else ""
-        if top == "'":
-            index = text.find("'", index) + 1 or len(text)
-            closers.pop()
-            continue
-        if plain := _PLAIN.match(text, index):
+        plain = _PLAIN.match(text, index)
+        if plain is not None:
             index = plain.end()
             continue
-        character, pair = text[index], text[index : index + 2]
-        if not closers and character in " \t\r\n;&|()<>":
+        is_substitution = text[index : index + 2] in ("<(", ">(")
+        if not closers and text[index] in _WORD_ENDS and not is_substitution:
             return index
-        opener = _CLOSER.get(pair) or _CLOSER.get(character, "")
-        index += 2 if pair in _CLOSER or character == "\\" else 1
-        if character == top:
-            closers.pop()
-        # In double quotes an apostrophe is one; a bracket belongs to a substitution
-        # only.
-        elif (
-            opener
-            and not (top == '"' and character == "'")
-            and (character != "(" or top == ")")
-        ):
-            closers.append(opener)
+        if text[index] == "\n" and ends:
+            index += 1
+            for delimiter in ends:
+                _, index = _here_document(text, index, delimiter.strip("'\"\\"))
+            ends = []
+            continue
+        index = _after_part(text, index, closers, ends)
     return len(text)
 
 
-_CLOSER = {"$(": ")", "${": "}", '"': '"', "'": "'", "`": "`", "(": ")"}
+def without_literals(word: str) -> str:
+    """Return *word* with the content of single quotes removed, because it is not
+    expanded.
+
+    >>> print(without_literals("$(awk '{ print $1 }' $2)"))
+    $(awk '' $2)
+    """
+    if "'" not in word:
+        return word
+    parts: list[str] = []
+    closers: list[str] = []
+    index = 0
+    while index < len(word):
+        plain = _PLAIN.match(word, index)
+        if plain is not None:
+            parts.append(plain[0])
+            index = plain.end()
+            continue
+        is_inside = bool(closers) and closers[-1] == '"'
+        is_literal = word.startswith(("'", "$'"), index) and not is_inside
+        end = _after_part(word, index, closers, [])
+        parts.append("''" if is_literal else word[index:end])
+        index = end
+    return "".join(parts)
+
+
+def _after_part(text: str, index: int, closers: list[str], ends: list[str]) -> int:
+    """Return the index behind the quote, mark or expansion at *index*; update *closers*
+    for the construct that it opens or closes, and *ends* for a here-document that it
+    opens.
+    """
+    top = closers[-1] if closers else ""
+    character = text[index]
+    if character == "\\":
+        return index + 2
+    if character == top:
+        closers.pop()
+        return index + 1
+    if top == ")":
+        skipped = _COMMENT.match(text, index)
+        document = _HERE.match(text, index)
+        if document is not None and not text.startswith("<<<", index):
+            ends.append(document[1])
+            skipped = document
+        if skipped is not None:
+            return skipped.end()
+    if top != '"':
+        # In double quotes an apostrophe is a plain character.
+        if character == "'":
+            return text.find("'", index + 1) + 1 or len(text)
+        ansi = _ANSI_QUOTED.match(text, index)
+        if ansi is not None:
+            return ansi.end()
+        if character == "(" and top == ")":
+            closers.append(")")
+            return index + 1
+    pair = text[index : index + 2]
+    if pair in _PAIRS:
+        closers.append(_PAIRS[pair])
+        return index + 2
+    if character in ('"', "`"):
+        closers.append(character)
+    return index + 1
+
+
+_WORD_ENDS = frozenset(" \t\r\n;&|()<>")
+_PAIRS = {"$(": ")", "${": "}", "<(": ")", ">(": ")"}
 
 
 def _here_document(text: str, index: int, delimiter: str) -> tuple[str, int]:
@@ -177,12 +282,12 @@ def _here_document(text: str, index: int, delimiter: str) -> tuple[str, int]:
 @dataclass(slots=True)
 class _Parser:
     text: str
-    tokens: list[_Token]
+    tokens: list[ShellToken]
     index: int = 0
     depth: int = 0
 
     def word(self) -> str:
-        """Return the token that is next, nothing at the end."""
+        """Return the next token; empty at the end."""
         return self.tokens[self.index].text if self.index < len(self.tokens) else ""
 
     def is_operator(self, *texts: str) -> bool:
@@ -204,7 +309,9 @@ class _Parser:
             self.index += 1
 
     def statements(self, *until: str) -> list[Statement]:
-        """Return the statements up to one of the words *until*, which is not taken."""
+        """Return the statements up to one of the words *until*, which is not
+        consumed.
+        """
         self.depth += 1
         if self.depth > DEPTH_LIMIT:
             raise NotShellError("it is nested too deeply")
@@ -238,7 +345,8 @@ class _Parser:
     def command(self) -> Statement:
         word = self.word()
         following = [each.text for each in self.tokens[self.index + 1 : self.index + 3]]
-        if word == "function" or following == ["(", ")"]:
+        is_array = word.endswith("=")  # ``items=()``
+        if word == "function" or (following == ["(", ")"] and not is_array):
             return self.function()
         if word in _CLOSES:
             raise NotShellError(f"unexpected {word!r}")
@@ -277,7 +385,7 @@ class _Parser:
         return Statement("group", (), (body,))
 
     def simple(self) -> Statement:
-        """Take the words of a command, without its redirections."""
+        """Consume the words of a command, without its redirections."""
         words: list[str] = []
         targets: list[str] = []
         while self.index < len(self.tokens):

@@ -1,7 +1,7 @@
-"""The environment variables of a shell script.
+"""Find the environment variables of a shell script.
 
-The law is that of `python_variables`: a variable is needed only where each run that does
-not end with an error expands ``${NAME:?}``.
+The law is that of `python_variables`: a variable is needed only if each run without an
+error expands ``${NAME:?}``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from skillruntime.derive.readers.shell_syntax import (
     below,
     parse_shell,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["shell_variables"]
 
@@ -23,21 +24,22 @@ LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
 # Names of variables of the environment have capital letters (POSIX, 8.1).
-_USED = re.compile(r"\$\{?([A-Z_][A-Z0-9_]*+)")
-_SET = re.compile(r"(?<![\w$\{-])([A-Z_][A-Z0-9_]*+)\+?=")
-_SET_BY_COMMAND = re.compile(r"\b(?:for|read(?:[ \t]+-\w+)*+)[ \t]+([A-Z_][A-Z0-9_]*+)")
-# It ends the script where the value is empty (POSIX, 2.6.2 parameter expansion).
-_DEMANDED = re.compile(r"\$\{([A-Za-z_]\w*+):?\?")
-_LITERAL = re.compile(r"'[^']*+'")
+_USED = lazy_pattern(r"\$\{?([A-Z_][A-Z0-9_]*+)")
+_SET = lazy_pattern(r"(?<![\w$\{-])([A-Z_][A-Z0-9_]*+)\+?=")
+_SET_BY_COMMAND = lazy_pattern(
+    r"\b(?:for|read(?:[ \t]+-\w+)*+)[ \t]+([A-Z_][A-Z0-9_]*+)"
+)
+# This expansion ends the script if the value is empty (POSIX, 2.6.2 parameter
+# expansion).
+_DEMANDED = lazy_pattern(r"\$\{([A-Za-z_]\w*+):?\?")
+_LITERAL = lazy_pattern(r"'[^']*+'")
 _ENDS = ("exit", "exec")
 _LEAVES = ("exit", "exec", "return")
-_IS_HELP = re.compile(r"usage|help", re.IGNORECASE)
+_IS_HELP = lazy_pattern(r"usage|help", re.IGNORECASE)
 
 
 def shell_variables(text: str) -> tuple[list[str], list[str]]:
-    """Return the variables without which the script *text* cannot run, and all that it
-    reads.
-    """
+    """Return the variables that the script *text* needs, and all that it reads."""
     set_here = {*_SET.findall(text), *_SET_BY_COMMAND.findall(text)}
     used = [*_USED.findall(text), *_DEMANDED.findall(text)]
     read = [name for name in dict.fromkeys(used) if name not in set_here]
@@ -65,10 +67,12 @@ class _Walk:
     found: dict[str, None] = field(default_factory=dict)
     walked: set[str] = field(default_factory=set)
     looked: set[str] = field(default_factory=set)
-    """Functions that were looked through for what may end the script."""
+    """Functions that were already searched for statements that may end the script."""
 
     def body(self, statements: list[Statement]) -> bool:
-        """Note what is demanded; return whether what follows is reached."""
+        """Record the needed variables; return whether the following statements are
+        reached.
+        """
         return all(map(self.statement, statements))
 
     def statement(self, statement: Statement) -> bool:
@@ -106,8 +110,8 @@ class _Walk:
         return any(self.may_end(part, _LEAVES) for part in parts)
 
     def may_end(self, statements: list[Statement], ends: tuple[str, ...]) -> bool:
-        """Return whether *statements*, which may not be reached, may leave by one of
-        *ends* without an error, other than by showing the script's help.
+        """Return whether *statements*, which may be unreachable, may end by one of
+        *ends* without an error, except by showing the script's help.
         """
         if any(_IS_HELP.search(" ".join(each.words)) for each in statements):
             return False

@@ -1,326 +1,299 @@
-"""The usage text of a script in any language, and its usage lines read as arguments:
-``tool.py <input> [--limit N]``.
+"""Find a script's own description: its usage text, and its opening comment.
 
-The law: what is shown is a text of the script, never its code.
+The law: only texts of the script are shown, never its code, and a text decides nothing.
+It describes a tool, and names the places that the code uses.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from skillruntime.derive.command import Argument
+from skillruntime.derive.readers.script_text import (
+    Token,
+    script_texts,
+    script_tokens,
+    token_lines,
+)
 from skillruntime.derive.text_fields import first_paragraph
+from skillruntime.lazy_patterns import lazy_pattern
 
-__all__ = ["find_usages", "least_in_usage", "opening_text", "read_usage", "usage_text"]
+__all__ = ["ScriptText", "Usage", "called_with", "is_code", "place_names"]
 
 LINES_LIMIT = 14
-"""Lines of a usage text that are shown; a longer one costs tokens."""
+"""The most lines of a usage text that are shown; a longer one would cost tokens."""
 
-BLOCKS_LIMIT = 20
-"""Usage texts of a script that are read: some have one for each command."""
+LINE_LIMIT = 1_000
+TEXT_LIMIT = 600
 
-LINE_LIMIT = 2_000
-
-_WORD = re.compile(r"\[[^\[\]]*+\]|<[^<>]*+>(?:\.\.\.)?|\S++")
-_CALLED = re.compile(
-    r"(?:\$ )?(?:(?:uv run|npx|python3?(?: -m)?|bash|sh|node|ruby|perl|deno run) )*+(?:\./)?"
-    r"([\w./~-]*+)(?<=\w)(?= |$)(.*)"
-)
-_USAGE = re.compile(r"\busage\b[ \t]*:", re.IGNORECASE)
-_COMMENT_MARK = re.compile(r"[ \t]*+(?:#++|//++|/?\*++|--|;++|%)[ \t]*+")
-_PRINTS = re.compile(
-    r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+"
-    r"|sys\.stderr\.write|die|warn|say|[\"'`+])"
-)
-_QUOTED = re.compile(r"\"\"\"|'''|[\"'`]")
-_SCRIPT = re.compile(
+_USAGE = lazy_pattern(r"\busage\b[ \t]*:", re.IGNORECASE)
+_SCRIPT = lazy_pattern(
     r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?"
     r"|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
     r"|\$?\{(?:os\.path\.basename\()?(?:Path\()?(?:sys\.|process\.)?argv\[[01]\]\)?"
     r"(?:\.name)?\}|\{__file__\}|#\{\$0\}"
 )
-_PUT_IN = re.compile(
-    r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m|\\(?:033|e|x1b)\[[\d;]*+m"
+_PUT_IN = lazy_pattern(
+    r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m"
+    r"|\\(?:033|e|x1b)\[[\d;]*+m"
 )
-_FIRST = re.compile(
-    rf"^((?:usage[ \t]*:)?[ \t]*)(?:{_PUT_IN.pattern})(?= |$)", re.IGNORECASE
+_FIRST_IS_PUT_IN = lazy_pattern(
+    rf"((?:usage[ \t]*:)?[ \t]*+)(?:{_PUT_IN.pattern})(?= |$)", re.IGNORECASE
 )
-_CODE = re.compile(
-    r"[=;{}]\s*$|^\s*(?:def|if|for|return|import|const|let|function)\b|^[\w.]++\s*=|\w\(.*\)\s*$"
+_CODE = lazy_pattern(
+    r"\A(?:(?:from|import|const|let|var|def|function)\s|[\w.]++\s*+=(?!=))"
 )
-_NAME = re.compile(r"[A-Za-z][\w -]*+")
+_CALL = lazy_pattern(r"\w[^<\[]*+\([^<>]*+\)?[;{:]?\s*+$")
+_BEFORE_NAME = lazy_pattern(
+    r"(?:[$>%] )?+(?:[A-Z_]++=\S*+ )*+"
+    r"(?:(?:uv run|npx|tsx|bun|sudo|env|time|python[\d.]*+|bash|sh|zsh|node|ruby|perl"
+    r"|deno run|source)(?: -\S++)*+ )*+"
+)
+_PLACE = lazy_pattern(
+    r"<([A-Za-z][\w .:/-]*+)>|\[<?([A-Za-z][\w .:/-]*+)>?\]|([A-Za-z][\w.:/-]*+)"
+)
+_BEHIND = lazy_pattern(
+    r"[ \t]#|[ \t]{3,}+(?=[^\s<\[-])|[ \t]—|[ \t](?:--?|:)[ \t]+(?=[A-Z][a-z])"
+)
+"""The separator between a call and its description."""
+
+_FORM = lazy_pattern(r"[<\[{(-]|[A-Z][A-Z_]++\b")
+_EXPLAINS = lazy_pattern(r"\s*+(?:\$\{?\d|@\w)")
+_RULE = lazy_pattern(r"[-=~*]{3,}|\s*+-\*-")
+_WORD = lazy_pattern(r"\[[^\[\]]*+\](?:\.\.\.)?|<[^<>]*+>(?:\.\.\.)?|\S++")
 
 
-def usage_text(source: str, name: str = "", limit: int = 600) -> str:
-    """Return the usage text of *source*, the script called *name*, on one line; nothing
-    where it has none.
+@dataclass(slots=True)
+class Usage:
+    """A usage text: its lines, and the words behind the script's name in each line that
+    calls it.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text on one line."""
+        shown: list[str] = []
+        for line in self.lines:
+            line = " ".join(_PUT_IN.sub("…", line).split())
+            # An interpolated value alone is not a usage text.
+            if line.strip("… "):
+                shown.append(line.rstrip(";"))
+        text = "; ".join(shown).replace(":; ", ": ")
+        # ``Usage:`` alone, or before a computed value, is not a usage text.
+        if len(text) <= len("Usage: ") + 3:
+            return ""
+        if len(text) <= TEXT_LIMIT:
+            return text
+        return text[: TEXT_LIMIT - 1].rsplit(" ", 1)[0] + "…"
+
+
+@dataclass(frozen=True)
+class ScriptText:
+    """The texts of the script called ``name``, of a ``kind`` that `script_kind`
+    returns; they are read at the first request.
 
     >>> source = 'echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\n'
-    >>> usage_text(source, "greet.sh")
-    'Usage: greet.sh <name> [days]; name who it is for'
+    >>> usage = ScriptText(source, "shell", "greet.sh").usage
+    >>> usage.text, usage.calls
+    ('Usage: greet.sh <name> [days]; name who it is for', ['<name> [days]'])
     """
-    for block in _blocks(source):
-        lines = [
-            " ".join(_PUT_IN.sub("…", _with_name(line, name or "script")).split())
-            for line in block
-        ]
-        # What is put in alone says nothing.
-        text = "; ".join(line.rstrip(";") for line in lines if line.strip("… "))
-        text = text.replace(":; ", ": ")
-        # ``Usage:`` alone, or in front of something that is computed, says nothing.
-        if len(text) > len("Usage: ") + 3:
-            return (
-                text
-                if len(text) <= limit
-                else text[: limit - 1].rsplit(" ", 1)[0] + "…"
-            )
-    return ""
+
+    source: str
+    kind: str
+    name: str
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The tokens of the source."""
+        return list(script_tokens(self.source, self.kind))
+
+    @cached_property
+    def usage(self) -> Usage:
+        """The usage text: the first text that calls the script, else the first that is
+        not code; empty if there is none.
+        """
+        if "usage" not in self.source.lower():
+            return Usage()
+        return _read_usage(script_texts(self.source, self.kind), self.name)
+
+    @cached_property
+    def opening(self) -> str:
+        """The comment at the top, without the line that names the interpreter."""
+        return _opening_text(script_tokens(self.source, self.kind))
 
 
-def opening_text(source: str) -> str:
-    """Return the comment or docstring at the top, without the line that names the
-    interpreter.
+def _read_usage(tokens: Iterable[Token], name: str) -> Usage:
+    first = Usage()
+    for lines in _blocks(tokens):
+        usage = _usage(lines, name)
+        if usage.calls:
+            return usage
+        if not first.lines:
+            first = usage
+    return first
+
+
+def _usage(lines: list[str], name: str) -> Usage:
+    lines = [_with_name(line, name) for line in _joined(lines)]
+    stated = [lines[0].partition(":")[2], *lines[1:]]
+    stated = [line.strip() for line in stated]
+    # ``# Extract a token:`` is a comment on the call in the next line.
+    stated = [line for line in stated if line and not line.startswith("#")]
+    if stated and is_code(stated[0]):
+        return Usage()
+    calls = [called_with(line, name) for line in stated]
+    # The script may have been renamed: ``Usage: old-name <file>``.
+    if calls and calls[0] is None and lines[0].partition(":")[2].strip():
+        words = called_with(stated[0], _first_name(stated[0]))
+        if words and _FORM.match(words):
+            calls[0] = words
+    known = [call for call in calls if call is not None]
+    return Usage(lines, list(dict.fromkeys(known)))
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Return *lines*, with lines that end in a backslash joined to the next."""
+    joined: list[str] = []
+    is_continued = False
+    for line in lines:
+        if is_continued:
+            joined[-1] = f"{joined[-1][:-1].rstrip()} {line}"
+        else:
+            joined.append(line)
+        is_continued = joined[-1].endswith("\\")
+    return joined
+
+
+def is_code(line: str) -> bool:
+    """Return whether *line* is a statement of a program, and not a command."""
+    return _CODE.match(line) is not None or _CALL.match(line) is not None
+
+
+def called_with(line: str, name: str) -> str | None:
+    """Return the words behind the script's *name* in *line*, without a comment; None if
+    the line does not call the script.
+
+    >>> called_with("python3 scripts/merge.py <a> <b>  # merge", "merge.py")
+    '<a> <b>'
     """
-    found: list[str] = []
-    for line in source[:20_000].splitlines()[:40]:
-        if line.startswith("#!"):
-            continue
-        if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
-            plain = (
-                re.sub(r"^\s*+(?:#++|//++|/?\*++/?|\"{3}|'{3})\s?", "", line[:400])
-                .rstrip()
-                .removesuffix("*/")
-            )
-            found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
-        # The first line of code ends the opening, as do the lines that explain the
-        # words.
-        elif line.strip():
-            break
-    return first_paragraph(re.split(r"\n\$\{?\d|\n@\w", "\n".join(found))[0])
+    if not name or _first_name(line) not in (name, posixpath.splitext(name)[0]):
+        return None
+    before = _BEFORE_NAME.match(line)
+    rest = line[before.end() :] if before else line
+    words = rest.partition(" ")[2]
+    words = _BEHIND.split(words, maxsplit=1)[0].strip().rstrip("\\`").strip()
+    # `print("Usage: merge.py <a> <b>")`: the last quote ends the text that the script
+    # prints.
+    if words.count('"') % 2 and words.endswith('"'):
+        words = words[:-1]
+    return words
 
 
-def find_usages(text: str) -> list[str]:
-    """Return what follows the script's name in each usage line of *text*.
-
-    >>> find_usages("Merge.\\n\\nUsage: python merge.py <a> <b>\\n")
-    ['<a> <b>']
-    """
-    found: list[str] = []
-    for block in _blocks(text):
-        first = block[0].partition(":")[2].strip()
-        for line in [first] if first else block[1:]:
-            called = _CALLED.match(_with_name(line.strip(), "script"))
-            if called:
-                found.append(
-                    re.split(r"[ \t]#|[ \t]{3}|[ \t]--? ", called[2])[0]
-                    .strip()
-                    .rstrip("\\'\"")
-                )
-    return list(dict.fromkeys(found))
+def _first_name(line: str) -> str:
+    """Return the name of the program that *line* calls."""
+    before = _BEFORE_NAME.match(line)
+    rest = line[before.end() :] if before else line
+    return posixpath.basename(rest.partition(" ")[0].strip("\"'"))
 
 
 def _with_name(line: str, name: str) -> str:
-    """Return *line* with the script's name where code puts it in: ``Usage: $0``,
-    ``Usage: ${PROGRAM##*/}``.
+    """Return *line* with the script's name filled in where code would insert it:
+    ``Usage: $0``, ``Usage: ${PROGRAM##*/}``.
     """
-    line = _SCRIPT.sub(name, line)
-    return _FIRST.sub(lambda match: match[1] + name, line, count=1)
+    line = _SCRIPT.sub(name.replace("\\", ""), line)
+    put_in = _FIRST_IS_PUT_IN.match(line)
+    if put_in is None:
+        return line
+    return put_in[1] + name + line[put_in.end() :]
 
 
-def _blocks(source: str) -> Iterator[list[str]]:
-    """Yield the lines of each usage text, out of the comment, text or command that they
-    are written in.
+def _blocks(tokens: Iterable[Token]) -> Iterator[list[str]]:
+    """Yield the lines of each usage text, up to an empty one; an empty one may follow
+    the heading.
     """
-    if "usage" not in source.lower():
-        return
-    lines = source.splitlines()
-    found = 0
-    for index, line in enumerate(lines):
-        match = _USAGE.search(line[:LINE_LIMIT])
-        if match is None or found >= BLOCKS_LIMIT:
-            continue
-        block = _block(lines[index : index + LINES_LIMIT], match.start())
-        if block:
-            found += 1
+    for lines in _texts(tokens):
+        for index, line in enumerate(lines):
+            match = _USAGE.search(line)
+            if match is None:
+                continue
+            block = [line[match.start() :].strip()]
+            for following in lines[index + 1 : index + LINES_LIMIT]:
+                if following.strip():
+                    block.append(following.strip())
+                elif len(block) > 1 or block[0][-1] != ":":
+                    break
             yield block
+            break
 
 
-def _block(lines: list[str], start: int) -> list[str]:
-    first, before = lines[0][start:LINE_LIMIT], lines[0][:start]
-    quotes = list(_QUOTED.finditer(before))
-    if _COMMENT_MARK.fullmatch(before):
-        following: list[str] = []
-        for line in lines[1:]:
-            # The comment ends at the first line that is not one.
-            if (mark := _COMMENT_MARK.match(line)) is None:
-                break
-            following.append(line[mark.end() :])
-        return [first, *_until_blank(following)]
-    if quotes:
-        quote = quotes[-1][0]
-        text, closed, _ = first.partition(quote)
-        if closed:
-            return [*_parts(text), *_printed(lines[1:])]
-        return [first, *_until_quote(lines[1:], quote)]
-    # In a docstring, a here-document or a text of several lines.
-    # ``Command line usage:`` is a heading.
-    is_heading = (
-        re.fullmatch(r"[A-Za-z ]{0,30}", before.strip())
-        and not first.partition(":")[2].strip()
-    )
-    if (before.strip() and not is_heading) or _CODE.search(first):
+def _texts(tokens: Iterable[Token]) -> Iterator[list[str]]:
+    """Yield the lines of *tokens*, which are comments and texts; those on successive
+    lines are joined.
+    """
+    lines: list[str] = []
+    kind, last, number = "", -1, -1
+    for token in tokens:
+        own = [line[:LINE_LIMIT] for line in token_lines(token)] or [""]
+        follows = token.kind == kind and token.line - last in (0, 1)
+        if token.line == number and follows and len(own) == 1:
+            # ``"Usage: " + name + " <file>"``.
+            lines[-1] = f"{lines[-1]}…{own[0]}"[:LINE_LIMIT]
+            continue
+        if not follows:
+            yield lines
+            lines = []
+        lines += own
+        kind, number = token.kind, token.line
+        last = token.line + token.text.count("\n")
+    yield lines
+
+
+def _opening_text(tokens: Iterable[Token]) -> str:
+    found: list[str] = []
+    for token in tokens:
+        if token.kind == "end":
+            continue
+        # The first line of code ends the opening.
+        if token.kind != "comment":
+            break
+        if token.line == 1 and token.text.startswith("!"):
+            continue
+        for line in token_lines(token):
+            # So do the usage, which is shown separately, and lines that explain the
+            # words.
+            if len(found) > 40 or _USAGE.search(line) or _EXPLAINS.match(line):
+                return first_paragraph("\n".join(found))
+            if not _RULE.match(line):
+                found.append(line)
+    return first_paragraph("\n".join(found))
+
+
+def place_names(usage: Usage) -> list[str]:
+    """Return the names of the first places of a single usage line, up to a flag or a
+    list; empty if the line has alternatives or a required flag, because the word behind
+    such a flag may be its value or a place.
+
+    >>> place_names(Usage(calls=["<input> [output] [--limit N]"]))
+    ['input', 'output']
+    """
+    if len(usage.calls) != 1 or "|" in usage.calls[0]:
         return []
-    plain = [first, *_until_blank(lines[1:])]
-    return (
-        [line for line in plain if not _CODE.search(line)]
-        if not _QUOTED.match(first.strip())
-        else []
-    )
-
-
-def _parts(text: str) -> list[str]:
-    return [part for part in text.replace("\\t", " ").split("\\n") if part.strip()]
-
-
-def _printed(lines: list[str]) -> list[str]:
-    """Return the texts of the lines that print further lines of the usage."""
-    found: list[str] = []
-    for line in lines:
-        opened = _QUOTED.search(line[:LINE_LIMIT])
-        if not _PRINTS.match(line) or opened is None:
+    if any(word.startswith("-") for word in _WORD.findall(usage.calls[0])):
+        return []
+    names: list[str] = []
+    for word in _WORD.findall(usage.calls[0]):
+        place = _PLACE.fullmatch(word)
+        if place is None:
             break
-        text, closed, _ = line[opened.end() : LINE_LIMIT].partition(opened[0])
-        if not closed:
+        stated = place[1] or place[2] or place[3]
+        name = re.sub(r"[^A-Za-z0-9]+", "_", stated).strip("_").lower()
+        if name in ("options", "option", "flags", "args", "") or name in names:
             break
-        found += _parts(text)
-    return found
-
-
-def _until_quote(lines: list[str], quote: str) -> list[str]:
-    found: list[str] = []
-    for line in lines:
-        text, closed, _ = line[:LINE_LIMIT].partition(quote)
-        if not text.strip() and (found or closed):
-            break
-        found.append(text)
-        if closed:
-            break
-    return found
-
-
-def _until_blank(lines: list[str]) -> list[str]:
-    """Return the lines up to an empty one, or the end of the text; an empty one may
-    follow the heading.
-    """
-    found: list[str] = []
-    for line in lines:
-        stripped = line[:LINE_LIMIT].strip()
-        if re.fullmatch(r"[A-Z_]++|.{0,2}(?:\"\"\"|'''|\*/|`)\W*+", stripped) or (
-            found and not stripped
-        ):
-            break
-        if stripped:
-            found.append(
-                re.sub(r"(?:\"\"\"|'''|\*/)$", "", stripped)
-                if stripped[-1] in "\"'/"
-                else line[:LINE_LIMIT]
-            )
-    return found
-
-
-def least_in_usage(source: str) -> int:
-    """Return how many words every usage line of *source* demands before its first
-    bracket.
-
-    >>> least_in_usage('echo "Usage: $0 add <name> [days]"')
-    2
-    >>> least_in_usage("# Usage: x.sh [name]")
-    0
-    """
-    counts: list[int] = []
-    for usage in find_usages(source):
-        count = 0
-        for word in _WORD.findall(usage):
-            plain = re.fullmatch(
-                r"<[^<>]++>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*+|\{[^{}]*+\}", word
-            )
-            count += plain is not None
-            # A bracket ends what every call needs; what follows ``up|logs`` may be for
-            # one of them.
-            if plain is None or "|" in word:
-                break
-        # ``Usage: x.sh name | --all``: fewer may do.
-        counts.append(min(count, 1) if " | " in usage else count)
-    return min(counts, default=0)
-
-
-def read_usage(usage: str) -> list[Argument] | None:
-    """Return the arguments of one usage line; None where it is not plain.
-
-    >>> found = read_usage("<input> [--limit N]")
-    >>> [(each.name, each.flags, each.required) for each in found]
-    [('input', (), True), ('limit', ('--limit',), False)]
-    """
-    arguments: list[Argument] = []
-    words = _WORD.findall(usage)
-    for index, word in enumerate(words):
-        inner = word[1:-1].strip() if word.startswith("[") else word
-        before = words[index - 1] if index else ""
-        # ``--limit N`` outside of brackets was read with its flag.
-        if (
-            before.startswith("-")
-            and "=" not in before
-            and re.match(r"<|[A-Z_]+$", word)
-        ):
-            continue
-        if inner == "..." and arguments:
-            continue
-        # Alternatives and code are a grammar of their own; a misread bracket would be a
-        # wrong contract.
-        if inner.lower() in ("options", "option", "flags", "...") or re.search(
-            r"[|{}()'\"$`;]", inner
-        ):
-            return None
-        following = words[index + 1] if index + 1 < len(words) else ""
-        read = (
-            _read_flag(inner, word, following)
-            if inner.startswith("-")
-            else _read_place(inner, word)
-        )
-        if read is None:
-            return None
-        arguments.append(read)
-    names = [each.name for each in arguments]
-    return arguments if len(set(names)) == len(names) else None
-
-
-def _read_flag(inner: str, word: str, following: str) -> Argument | None:
-    flag, _, value = inner.replace("=", " ", 1).partition(" ")
-    name = flag.lstrip("-").replace("-", "_")
-    takes_value = bool(value) or (
-        not word.startswith("[") and re.match(r"<|[A-Z_]+$", following) is not None
-    )
-    if not name.isidentifier():
-        return None
-    return Argument(
-        name,
-        (flag,),
-        "value" if takes_value else "nothing",
-        required=not word.startswith("["),
-    )
-
-
-def _read_place(inner: str, word: str) -> Argument | None:
-    required = not word.startswith("[")
-    plain = inner.removesuffix("...").strip().strip("<>[]").strip()
-    name = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").lower()
-    is_plain = _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) and (
-        " " not in plain or word[0] in "<["
-    )
-    if not is_plain or not name:
-        return None
-    takes = "values" if inner.endswith("...") else "value"
-    # mypy does not see that *takes* is one of two literals.
-    least = int(required)
-    return Argument(name, (), takes, required=required, least=least)  # type: ignore[arg-type]
+        names.append(name)
+    return names

@@ -1,24 +1,21 @@
-"""What a ``type=`` of a script's argument takes: known converters, and functions of a
-known shape.
+"""Read the values that the ``type=`` of a script's argument accepts: known converters,
+and functions of a known shape.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
 from skillruntime.derive.command_line import ABSENT
+from skillruntime.derive.readers.python_nodes import Function, all_nodes
 from skillruntime.derive.readers.python_values import (
     Called,
     Enumeration,
-    Function,
     Member,
     Symbol,
-    all_nodes,
     dotted,
     once_for_each,
 )
@@ -28,7 +25,6 @@ __all__ = [
     "NUMBER",
     "PATH",
     "fits",
-    "ranged",
     "read_type",
     "refuses_values",
     "to_json",
@@ -70,8 +66,8 @@ _KINDS: dict[str, Any] = {
 
 
 def read_type(value: Any) -> ValueType:
-    """Return what the converter *value* takes; text, and ``unsure``, where it is
-    unknown.
+    """Return the values that the converter *value* accepts; for an unknown converter,
+    text with ``unsure`` set.
     """
     match value:
         case None:
@@ -95,21 +91,6 @@ def _converted_by(name: str) -> ValueType:
     return ValueType(TEXT.schema, unsure=f"{name}() converts it")
 
 
-def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
-    """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping
-    range is not declared.
-    """
-    if value.schema.get("type") not in ("integer", "number"):
-        return value
-    if not {"clamp", "min_open", "max_open"}.isdisjoint(edges):
-        return value
-    schema = dict(value.schema)
-    for keyword, name in (("minimum", "min"), ("maximum", "max")):
-        if type(edges.get(name)) in (int, float):
-            schema[keyword] = edges[name]
-    return replace(value, schema=schema)
-
-
 def refuses_values(value: Any) -> bool:
     """Return whether *value*, a converter or callback of the script, may refuse its
     argument.
@@ -131,8 +112,8 @@ def _may_refuse(function: Function) -> bool:
 
 @once_for_each
 def _read_function(node: Function) -> ValueType | None:
-    """Read the type that a function of one parameter converts to; None if its shape is
-    not known.
+    """Read the type that a function with one parameter converts to; None if its shape
+    is unknown.
     """
     nodes = all_nodes(node)
     parameter = node.args.args[0].arg if node.args.args else ""
@@ -153,7 +134,7 @@ def _read_function(node: Function) -> ValueType | None:
 
 
 def to_json(value: Any) -> Any:
-    """Return the constant *value* as a JSON value; ABSENT where it is not one."""
+    """Return the constant *value* as a JSON value; ABSENT if that is impossible."""
     match value:
         case Member():
             return to_json(value.value)
@@ -170,9 +151,7 @@ def to_json(value: Any) -> Any:
 
 
 def fits(value: Any, schema: Any) -> bool:
-    """Return whether *value*, one value and not a list, is what *schema* of a
-    `ValueType` takes.
-    """
+    """Return whether the single *value* fits *schema*, the schema of a `ValueType`."""
     kind = str(schema.get("type"))
     if not isinstance(value, _KINDS.get(kind, object)):
         return False
@@ -188,8 +167,8 @@ def fits(value: Any, schema: Any) -> bool:
 def _is_inside(path: str) -> bool:
     """Return whether *path* is inside the workspace.
 
-    A default outside it is the script's business: declared, it would make a call fail
-    that leaves it out.
+    A default outside it is not declared: otherwise a call that leaves the argument out
+    would fail.
     """
     if path.startswith(("/", "~")) or path[1:2] == ":":
         return False

@@ -1,9 +1,9 @@
-"""Images that go to a model with an answer: files that a script made, or a file of a
-skill that the model reads.
+"""Recognize images that go to a model with an answer: files that a script made, or a
+skill's file that the model reads.
 
-Providers refuse a whole request for one image that they cannot read. So an image is
-known by its bytes, never by its name, and one that was cut, or that no provider takes,
-stays a path in the text.
+Providers refuse a complete request because of one unreadable image. So an image is
+recognized by its bytes, never by its name; a truncated image, or one that no provider
+accepts, stays a path in the text.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 __all__ = ["Image", "image_type"]
 
-# What OpenAI, Anthropic and Gemini all take, GIF apart for Gemini: how a file of it
-# begins, and how it ends.
+# The formats that OpenAI, Anthropic and Gemini all accept (Gemini: except GIF), with
+# the first and last bytes of a file.
 _FORMS = (
     ("image/png", b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
     ("image/jpeg", b"\xff\xd8\xff", b"\xff\xd9"),
@@ -43,14 +43,14 @@ class Image(NamedTuple):
 
 
 def image_type(data: bytes) -> str | None:
-    """Return the media type of a whole PNG, JPEG, GIF or WebP image; None for any other
-    bytes.
+    """Return the media type of a complete PNG, JPEG, GIF or WebP image; None for any
+    other bytes.
 
     >>> image_type(b"GIF89a...;"), image_type(b"GIF89a... and what was cut off")
     ('image/gif', None)
     """
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        # WebP says how many bytes follow the first eight.
+        # WebP states how many bytes follow the first eight.
         if int.from_bytes(data[4:8], "little") == len(data) - 8:
             return "image/webp"
         return None

@@ -1,9 +1,9 @@
-"""What a call gives an untrusted script of the workspace: the files and directories
-that its caller named, and what of them is left out.
+"""List what an untrusted script gets from the workspace: the files and directories that
+the caller named, and the parts that are left out.
 
-Law: relative to the workspace, no part of what is copied begins with a dot, unless the
-host granted it; no link leads out of a copied directory; a directory is copied up to
-its limits, or not at all.
+Law: no part of a copied path, relative to the workspace, begins with a dot, unless the
+host granted it; no link leads out of a copied directory; a directory beyond its limits
+is not copied at all.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 _MOST_ENTRIES = 100_000
-"""How many entries of a directory are counted before it is refused."""
+"""The most entries of a directory that are counted before it is refused."""
 
-_MOST_DOTFILES = 3
-"""How many dotfiles a message names."""
+_MOST_DOTFILES = 20
+"""The most dotfiles that are kept for messages."""
 
 _MOST_WARNINGS = 10
 
@@ -41,9 +41,10 @@ _MOST_WARNINGS = 10
 class CopiedFile:
     """A file or directory of the workspace that is copied for an untrusted script.
 
-    ``path`` is relative to the workspace, which is ``"."``; ``bytes`` its size.
-    ``files`` is the number of files in a directory, None for a file, and ``left_out``
-    how much of a directory is not copied, by kind: dotfiles, links, other entries.
+    ``path`` is relative to the workspace, which itself is ``"."``; ``bytes`` is the
+    size. ``files`` is the number of files in a directory, None for a file; ``left_out``
+    counts the entries of a directory that are not copied, by kind: dotfiles, links,
+    other entries.
 
     >>> str(CopiedFile("src", 1234, 3, {"dotfile": 3, "link": 1}))
     'src (3 files, 1,234 bytes; left out: 3 dotfiles, 1 link)'
@@ -54,10 +55,10 @@ class CopiedFile:
     files: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     dotfiles: tuple[str, ...] = ()
-    """The first dotfiles that are left out: what a grant would name."""
+    """The first dotfiles that are left out, which a grant would name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return its fields; ``files`` and ``left_out`` only where there are some."""
+        """Return the fields; ``files`` and ``left_out`` only if they have a value."""
         stated: dict[str, Any] = {"path": self.path, "bytes": self.bytes}
         if self.files is not None:
             stated["files"] = self.files
@@ -75,15 +76,15 @@ class CopiedFile:
 
     @property
     def left_out_text(self) -> str:
-        """What is left out, as ``left out: 3 dotfiles, 1 link``."""
+        """A description such as ``left out: 3 dotfiles, 1 link``."""
         counts = [_counted(number, kind) for kind, number in self.left_out.items()]
         return f"left out: {', '.join(counts)}"
 
 
 @dataclass(slots=True)
 class Contents:
-    """What is copied of one directory, by paths relative to the workspace: its
-    *directories*, its *files* with their sizes, its *links* with where they lead.
+    """The copied contents of one directory, by paths relative to the workspace:
+    *directories*, *files* with their sizes, and *links* with their targets.
     """
 
     directories: list[PurePath] = field(default_factory=list)
@@ -93,7 +94,7 @@ class Contents:
     dotfiles: list[str] = field(default_factory=list)
     """The first dotfiles that are left out."""
     is_cut: bool = False
-    """Whether it has so many entries that not all were looked at."""
+    """Whether the directory has too many entries to examine all."""
 
     @property
     def bytes(self) -> int:
@@ -103,9 +104,9 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """All that one call names: what is *copied*, the paths of *dotfiles* that the host
-    has not granted, the *empty* directories, what the contract names, *not_sent* by the
-    caller, and the directories that are *not_there*.
+    """The files that one call names: the *copied* ones, the *dotfiles* without a grant,
+    the *empty* directories, the files *not_sent* by the caller but named by the
+    contract, and the directories that are *not_there*.
     """
 
     copied: tuple[CopiedFile, ...] = ()
@@ -115,8 +116,8 @@ class NamedFiles:
     not_there: tuple[str, ...] = ()
 
     def warnings(self, how_to_grant: Callable[[tuple[str, ...]], str]) -> list[str]:
-        """Return what the answer says of what was left out; *how_to_grant* says how the
-        host grants these dotfiles.
+        """Return the answer's warnings about files that were left out; *how_to_grant*
+        says how the host grants these dotfiles.
         """
         warnings = []
         for each in self.copied:
@@ -140,10 +141,11 @@ class NamedFiles:
 
 
 def ungranted(path: PurePath, granted: Iterable[str]) -> PurePath | None:
-    """Return the first part of *path* that begins with a dot, with what leads to it;
-    None where there is none, or *granted* covers it.
+    """Return *path* up to its first part that begins with a dot; None if there is no
+    such part, or if *granted* covers it.
 
-    A grant covers what is below it, and what leads to it: ``.git`` is one thing.
+    A grant covers everything below it and the directories that lead to it: ``.git`` is
+    granted as one thing.
 
     >>> str(ungranted(PurePath("src/.venv/lib"), [".git"]))
     'src/.venv'
@@ -162,8 +164,8 @@ def ungranted(path: PurePath, granted: Iterable[str]) -> PurePath | None:
 def listed_inside(
     workspace: Path, directory: PurePath, granted: Iterable[str], apart: PurePath
 ) -> Contents:
-    """Return what is copied of *directory*, a path relative to *workspace*; *apart* is
-    not looked into.
+    """Return the contents of *directory*, a path relative to *workspace*, that are
+    copied; *apart* is skipped.
 
     Raises:
         OSError: a directory cannot be read.
@@ -203,7 +205,7 @@ def listed_inside(
 def _note_link(
     contents: Contents, workspace: Path, directory: PurePath, path: PurePath
 ) -> None:
-    """Note the link at *path*, or that it leaves *directory*."""
+    """Record the link at *path*, or count it as left out if it leaves *directory*."""
     try:
         target = (workspace / path).resolve(strict=True).relative_to(workspace)
     except (OSError, ValueError, RuntimeError):  # broken, outside, or a loop
@@ -216,7 +218,7 @@ def _note_link(
 
 
 def _leave_out_broken_links(contents: Contents, directory: PurePath) -> None:
-    """Leave out the links to what is not copied: a dotfile, for example."""
+    """Leave out links whose target is not copied, such as a dotfile."""
     there = {directory, *contents.directories, *contents.files}
     for path, target in list(contents.links.items()):
         if target not in there:
@@ -225,11 +227,11 @@ def _leave_out_broken_links(contents: Contents, directory: PurePath) -> None:
 
 
 def refuse_excess(path: str, contents: Contents, limits: Limits) -> None:
-    """Refuse the directory at *path*, with those named before it, where more is in it
-    than may be copied.
+    """Refuse the directory at *path* if it holds, together with those named before it,
+    more than may be copied.
 
     Raises:
-        ToolExecutionError: with its size.
+        ToolExecutionError: the directory is too large; the message has its size.
     """
     number = len(contents.files) + len(contents.links)
     number_of_entries = max(number, len(contents.directories))

@@ -1,12 +1,13 @@
-"""Where the scripts of an untrusted skill work: a directory of their own, apart from
-the workspace.
+"""Give the scripts of an untrusted skill a working directory outside the workspace.
 
 The workspace is the working directory of trusted scripts, which are not confined, and
-perhaps of the user's shell. Many programs run what they find there (``core.fsmonitor``
-in a ``.git/config``, a ``conftest.py``), so an untrusted script never writes into it.
-The files and directories of the workspace that the caller named are copied into the own
-directory, and what its scripts make is copied to ``skill-files/NAME`` in the workspace:
-regular files, never over another's, none that begins with a dot.
+perhaps of the user's shell. Many programs run code that they find there
+(``core.fsmonitor`` in a ``.git/config``, a ``conftest.py``), so an untrusted script
+never writes into it. The files and directories of the workspace that the caller named
+are copied into the skill's directory, and the files that its scripts make are copied to
+``skill-files/NAME`` in the workspace: only regular files, never over another file, and
+never a dotfile. If the scripts remove such a file, it is removed there too; files of
+the host stay.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -40,17 +42,19 @@ from skillruntime.runtime.files.workspace import (
 )
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.sandbox.protocol import Limits
-from skillruntime.runtime.sandbox.without_links import open_without_links
+from skillruntime.runtime.sandbox.without_links import open_without_links, used_bytes
 
 __all__ = ["RESULTS", "CallFiles", "OwnDirectory", "own_directory"]
 
 RESULTS = "skill-files"
-"""The directory of the workspace in which the files of untrusted skills arrive, each
-skill's in one of its name.
+"""The directory of the workspace that receives the files of untrusted skills, each
+skill's in a directory of its name.
 """
 
+_MOST_NAMED = 3  # a refusal names at most this many dotfiles of one directory
+
 MOST_RESULTS = 1_000
-"""How many new files of one call are copied to the workspace."""
+"""The most new files of one call that are copied to the workspace."""
 
 _DIRECTORY = (
     os.O_RDONLY
@@ -70,23 +74,33 @@ _NEW = (
 
 
 class OwnDirectory:
-    """The working directory of one untrusted skill in one session, and what it has
-    exchanged with *workspace*.
+    """The working directory of one untrusted skill in one session, with a record of the
+    files that it exchanged with *workspace*.
 
-    *limit* is how many bytes a call may copy in, and how many all calls may leave in
-    the workspace.
+    *limit* is the most bytes that a call may copy in, and that all calls together may
+    leave in the workspace.
     """
 
     def __init__(self, workspace: Workspace, skill: str, limit: int) -> None:
         self.workspace = workspace
-        self.files = Workspace()
+        self.files: Workspace = Workspace()
         self.limit = limit
-        self.results = PurePath(RESULTS, skill)
-        # What was copied in or out, by path, as it was then: what the host has changed
-        # since is left alone.
+        self.results: PurePath = PurePath(RESULTS, skill)
+        # The state of each copied file at the time of the copy, by path: a file that
+        # the host has changed since is left alone.
         self.copied_in: dict[str, Identity] = {}
         self.copied_out: dict[str, Identity] = {}
         self.bytes_out = 0
+
+    def held_bytes(self) -> float:
+        """Return the bytes that the directory takes on its disk; infinity if they
+        cannot be measured.
+        """
+        try:
+            at = open_without_links(str(self.files.directory), flags=_DIRECTORY)
+        except OSError:
+            return 0
+        return used_bytes(at)
 
 
 def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
@@ -102,22 +116,22 @@ def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
 
 
 class CallFiles:
-    """The own directory as one call sees it; it has the methods of
+    """The directory of an untrusted skill as one call sees it; it has the methods of
     `WatchedWorkspace`.
 
-    *texts* are the places of the arguments whose texts the caller sent: what they name
-    in the workspace is copied, up to *limits*.
+    *texts* are the places of the arguments whose texts the caller sent: the files that
+    they name in the workspace are copied, up to *limits*.
     """
 
     def __init__(
         self, own: OwnDirectory, texts: Collection[TextPlace], limits: Limits
     ) -> None:
-        self.workspace = own.workspace
+        self.workspace: Workspace = own.workspace
         self.missing: list[str] = []
         self._own = own
         self._texts = texts
         self._limits = limits
-        # Where each copy lies in the own directory, with what it is a copy of.
+        # The path of each copy in the skill's directory, with its source.
         self._named: dict[PurePath, Path] = {}
         self._copied: dict[PurePath, Path] = {}
         self._absent: list[str] = []
@@ -125,24 +139,39 @@ class CallFiles:
         self._not_there: dict[str, None] = {}
         self._parents: set[PurePath] = set()
         self._contents: dict[PurePath, Contents] = {}
+        self._grants = Grants()
+        self.unseen: Grants = Grants()
+        """The grants for files that the script works on although no argument names
+        them.
+        """
         self._before: dict[str, Identity] | None = None
         self._is_open = False
         self._changes: list[dict[str, Any]] | None = None
 
     def resolve(self, path: str, place: TextPlace) -> Path | None:
-        """Return where the script finds *path*, which is at *place* of the arguments,
-        and which the model wrote for the workspace; None where it is outside.
+        """Return the path at which the script finds the file *path* of the workspace;
+        None if *path* leads out of it. The model wrote *path*, at *place* of the
+        arguments.
 
-        Where the caller sent it, what exists in the workspace is copied to this place
-        when the call starts.
+        If the caller sent *path* and the file exists, it is copied for the script when
+        the call starts.
         """
         own = self._own
         source = own.workspace.find(path)
         if source is None:
-            return own.files.resolve(path)
+            # The path leads out of the workspace, perhaps through a link. A file is
+            # there for the script only if an earlier call made it.
+            made = own.files.resolve(path)
+            if made is None or not is_there(made):
+                return None
+            return made
         target = own.files.resolve(str(self._relative(source)))
         if target is None:
             return None
+        # An empty text does not name a file: models send it for a file that they do not
+        # have.
+        if not path:
+            return target
         is_callers = place in self._texts
         if is_there(source) and not is_callers:
             self._note_not_sent(path, source, target)
@@ -156,11 +185,11 @@ class CallFiles:
         return target
 
     def with_named_files(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return *arguments*, and have that copied in of which one of the caller's
-        texts is exactly the path: many scripts do not say which texts are paths.
+        """Return *arguments*, and copy in each file whose exact path is one of the
+        caller's texts: many scripts do not declare which texts are paths.
 
-        An absolute path becomes that of the copy; a relative one leads to it as it is,
-        or becomes its relative path.
+        An absolute path becomes the path of the copy; a relative path already leads to
+        the copy, or becomes its relative path.
         """
         edit = Edit(arguments)
         for place, text in [*texts_in(arguments)]:
@@ -184,19 +213,21 @@ class CallFiles:
         return changed
 
     def look(self, grants: Grants) -> NamedFiles:
-        """Return what will be copied in for the call with these *grants*.
+        """Return the files that will be copied in for the call with these *grants*.
 
         Raises:
-            ToolExecutionError: something that the call names is not there, cannot be
-                copied, or is too large.
+            ToolExecutionError: a named file is missing, cannot be copied, or is too
+                large; or the session's directories are full.
         """
         self._refuse_absent()
+        self._refuse_full()
         copied: dict[PurePath, CopiedFile] = {}
         dotfiles: dict[str, None] = {}
         empty: list[str] = []
         left = self._own.limit
         total = Contents()
         self._contents = {}
+        self._grants = grants
         self._copied = self._named | self._granted(grants)
         for target, source in self._copied.items():
             path = PurePath(source.relative_to(self.workspace.directory))
@@ -213,7 +244,7 @@ class CallFiles:
                 self._contents[target] = contents
                 copied[path] = _copied_directory(path, contents)
                 if not contents.files and contents.dotfiles:
-                    dotfiles |= dict.fromkeys(contents.dotfiles)
+                    dotfiles |= dict.fromkeys(sorted(contents.dotfiles)[:_MOST_NAMED])
                 elif not contents.files and not contents.directories:
                     empty.append(str(path))
             else:
@@ -231,8 +262,8 @@ class CallFiles:
         )
 
     def open(self) -> Path:
-        """Copy in what the call names, and return the directory; new and changed files
-        are listed from now on.
+        """Copy in the files that the call names, and return the directory; new and
+        changed files are listed from now on.
 
         Raises:
             ToolExecutionError: a file that the call names cannot be copied.
@@ -240,7 +271,7 @@ class CallFiles:
         if not self._is_open:
             self._is_open = True
             for directory in self._parents:
-                # Where a script made a link in its place, the script finds that.
+                # If a script made a link in its place, the script finds the link.
                 with suppress(OSError):
                     os.close(
                         _made_directory(self._own.files.directory, directory.parts)
@@ -259,6 +290,7 @@ class CallFiles:
             if self._is_open:
                 self._own.files.directory.chmod(0o700)  # a script may have closed it
             if self._before is not None:
+                self._remove_results(self._before)
                 changes = self._own.files.changes(self._before)
                 for change in changes[:MOST_RESULTS]:
                     copied = self._copied_out(change)
@@ -266,22 +298,72 @@ class CallFiles:
                         self._changes.append(copied)
         return self._changes
 
+    def _remove_results(self, before: Iterable[str]) -> None:
+        """Remove from the workspace those of the skill's results that the script
+        removed: clean.py of a presentation skill removes slides that pack.py would
+        pack.
+
+        A result that the host has changed stays, and so do all other files.
+        """
+        own = self._own
+        results = own.workspace.directory / own.results
+        for path in before:
+            destination = results / path
+            known = own.copied_out.get(str(destination))
+            if known is None or os.path.lexists(own.files.directory / path):
+                continue
+            with suppress(OSError):
+                if known == identity_of(destination.lstat()):
+                    destination.unlink()
+                    own.bytes_out -= known[0]
+                    del own.copied_out[str(destination)]
+
+    def uncopied(self, words: Iterable[str]) -> Grants:
+        """Return the grants that would have given the script the workspace files that
+        *words* name, and `unseen`.
+        """
+        missed = self.unseen
+        for word in words:
+            source = self.workspace.resolve(word)
+            if source is None or not is_there(source):
+                continue
+            path = PurePath(source.relative_to(self.workspace.directory))
+            if not is_there(self._own.files.directory / self._relative(source)):
+                missed |= self._grant_for(path)
+        if "." in missed.files:
+            return replace(missed, files=(".",))
+        return missed
+
+    def _grant_for(self, path: PurePath) -> Grants:
+        """Return the grant that gives the script a copy of *path*."""
+        hidden = ungranted(path, self._grants.dotfiles)
+        if hidden is None:
+            return Grants(files=(str(path),))
+        dotfiles = (str(hidden),)
+        for target in self._contents:
+            if hidden.is_relative_to(target):  # it was left out of the copied directory
+                return Grants(dotfiles=dotfiles)
+        if (self.workspace.directory / hidden).is_dir():
+            # Such a directory describes its surroundings, as `.git` does.
+            path = hidden.parent
+        return Grants(dotfiles=dotfiles, files=(str(path),))
+
     def has_untrusted_files(self) -> bool:
-        """Return whether an untrusted script may have written into the directory: it is
-        made for that.
+        """Return True: an untrusted script may always have written into its own
+        directory.
         """
         return True
 
     @property
     def is_unwatched(self) -> bool:
-        """Whether the directory holds too many files to compare; none of them is copied
-        to the workspace then.
+        """Whether the directory holds too many files to compare; then none of them is
+        copied to the workspace.
         """
         return self._is_open and self._before is None
 
     def _relative(self, source: Path) -> PurePath:
-        """Return where *source*, a path in the workspace, is in the own directory: what
-        the skill made lies there as the skill named it.
+        """Return the path in the skill's directory for *source*, a path in the
+        workspace. A result of the skill has the name that the skill gave it.
         """
         relative = PurePath(source.relative_to(self._own.workspace.directory))
         if relative.is_relative_to(self._own.results):
@@ -289,7 +371,9 @@ class CallFiles:
         return relative
 
     def _granted(self, grants: Grants) -> dict[PurePath, Path]:
-        """Return what the host grants beyond the arguments, like what is named."""
+        """Return the granted files that the arguments do not name, in the same form as
+        the named ones.
+        """
         found = {}
         for path in grants.files:
             source = self.workspace.resolve(path)
@@ -298,17 +382,17 @@ class CallFiles:
         return found
 
     def _note_not_sent(self, path: str, source: Path, target: Path) -> None:
-        """Note that *path* exists and is not copied, because the contract supplied
-        it.
+        """Record that *path* exists and is not copied, because the contract supplied
+        it, not the caller.
         """
         if source.is_dir() or not is_there(target):
             self._not_sent[path] = None
 
     def _note_parent(self, source: Path, target: Path) -> None:
-        """Note the directory in which a script may make the file *source*: where the
-        workspace has it, the script finds it too.
+        """Record the directory in which a script may create the file *source*: if the
+        workspace has this directory, the skill's directory gets it too.
         """
-        if source.parent.is_dir():
+        if is_there(source.parent) and source.parent.is_dir():
             directory = self._own.files.directory
             self._parents.add(PurePath(target.parent.relative_to(directory)))
 
@@ -320,9 +404,9 @@ class CallFiles:
             self._absent.append(path)
 
     def _note_absent(self, text: str, source: Path, place: TextPlace) -> None:
-        """Note the directory of *text*, which may be a file that the script makes, and
-        that *text*, which has the form of a directory's path, may be one that
-        is not there: a script may find nothing in it without saying why.
+        """Record the directory of *text*, because the script may create *text* as a
+        file. If *text* has the form of a directory's path, also record it as possibly
+        missing: a script may silently find nothing in it.
         """
         if place not in self._texts:
             return
@@ -343,10 +427,31 @@ class CallFiles:
                 suggested_action=workspace.next_step,
             )
 
+    def _refuse_full(self) -> None:
+        """Refuse the call if the directories of the session's untrusted skills hold too
+        much. Each call may add files, and the session does not empty the directories.
+        """
+        own = self._own
+        held = sum(each.held_bytes() for each in [*self.workspace.own.values()])
+        if held <= self._limits.session:
+            return
+        if held == float("inf"):
+            size = "directories more than 64 levels deep, or that may not be listed"
+        else:
+            size = f"{held:,.0f} bytes"
+        raise ToolExecutionError(
+            f"The skill {own.results.name!r} is not started: the files that untrusted "
+            f"skills keep in this session have {size}, and they may have "
+            f"{self._limits.session:,} bytes",
+            details={"limit_bytes": self._limits.session},
+            suggested_action="Start a new session; the host can set "
+            "SkillRuntime(script_limits=Limits(session=...))",
+        )
+
     def _listed(self, path: PurePath, grants: Grants) -> Contents:
-        """Return what is copied of the directory at *path*."""
+        """Return the contents of the directory at *path* that are copied."""
         apart = self._own.results
-        # Below the results themselves nothing is apart.
+        # Inside the results directory itself nothing is skipped.
         if path.is_relative_to(apart):
             apart = PurePath("..")
         directory = self.workspace.directory
@@ -356,7 +461,9 @@ class CallFiles:
             raise _not_given(str(path), error) from error
 
     def _copy_in(self, target: PurePath, source: Path) -> None:
-        """Copy *source*, a file or a directory, to *target* in the own directory."""
+        """Copy *source*, a file or a directory, to *target* in the skill's
+        directory.
+        """
         own, root = self._own, self.workspace.directory
         path = PurePath(source.relative_to(root))
         contents = self._contents.get(target)
@@ -378,12 +485,14 @@ class CallFiles:
             self._copy_file(file, target / file.relative_to(path))
 
     def _copy_file(self, path: PurePath, target: PurePath) -> None:
-        """Copy the file at *path* of the workspace to *target* in the own directory."""
+        """Copy the file at *path* of the workspace to *target* in the skill's
+        directory.
+        """
         own, root = self._own, self.workspace.directory
         try:
             status = (root / path).lstat()
             if own.copied_in.get(str(target)) == identity_of(status):
-                return  # the own directory has it as it is
+                return  # the skill's directory already has this version
             _place(own.files.directory, target, root, path)
         except OSError as error:
             raise _not_given(path.name, error) from error
@@ -398,7 +507,7 @@ class CallFiles:
             if not PurePath(known).is_relative_to(target):
                 continue
             source = path / PurePath(known).relative_to(target)
-            # What the skill made, or a call named there, lies elsewhere.
+            # Files that the skill made, or that a call named there, lie elsewhere.
             if source in contents.files or is_there(root / own.results / known):
                 continue
             if os.path.lexists(root / source):
@@ -414,23 +523,27 @@ class CallFiles:
                     os.close(at)
 
     def _copied_out(self, change: dict[str, Any]) -> dict[str, Any] | None:
-        """Copy a file to the workspace; return *change* with its path there, or None
-        where it stays.
+        """Copy a file to the workspace; return *change* with its path there, or None if
+        it is not copied.
         """
         own, path = self._own, change["path"]
-        # A dotfile configures whatever runs beside it, and an unprintable name paints
-        # over a terminal.
+        # A dotfile can configure programs that run beside it, and an unprintable name
+        # can garble a terminal.
         has_dotfile = any(part.startswith(".") for part in PurePath(path).parts)
         if has_dotfile or not path.isprintable():
             return None
         if own.bytes_out + change["bytes"] > own.limit:
             return None
         destination = own.workspace.directory / own.results / path
+        # A script that worked in the workspace itself (``shared_workspace``) may have
+        # left a link there that leads out of it.
+        if destination.parent.resolve() != destination.parent:
+            return None
         try:
             destination.parent.mkdir(parents=True, exist_ok=True)
             known = own.copied_out.get(str(destination))
             if known is not None and destination.exists():
-                # Replaced where the host has not changed it since.
+                # Replace the file if the host has not changed it.
                 if known == identity_of(destination.lstat()):
                     own.bytes_out -= known[0]
                     destination.unlink()
@@ -473,7 +586,7 @@ def _size_of(source: Path) -> int:
     """Return the size of the file *source*.
 
     Raises:
-        ToolExecutionError: it is not a regular file.
+        ToolExecutionError: *source* is not a regular file.
     """
     try:
         status = source.lstat()
@@ -503,8 +616,8 @@ def _not_given(name: str, error: OSError) -> ToolExecutionError:
 
 
 def _made_directory(root: Path, parts: Iterable[str]) -> int:
-    """Return a descriptor of the directory *parts* below *root*, made where it is
-    missing; no link is followed, because a script may have made one.
+    """Return a descriptor of the directory *parts* below *root*, and create it if it is
+    missing. Links are not followed, because a script may have made them.
     """
     at = open_without_links(str(root), flags=_DIRECTORY)
     try:
@@ -521,11 +634,11 @@ def _made_directory(root: Path, parts: Iterable[str]) -> int:
 
 
 def _place(root: Path, path: PurePath, workspace: Path, source: PurePath) -> None:
-    """Copy the file *source* of *workspace* to *path* below *root*, following no link
-    in either: a script may have made one.
+    """Copy the file *source* of *workspace* to *path* below *root*, without following
+    links in either path: a script may have made them.
 
     Raises:
-        OSError: it cannot be read, or a part of a path is a link.
+        OSError: the file cannot be read, or a part of a path is a link.
     """
     at = _made_directory(root, path.parts[:-1])
     try:
@@ -533,7 +646,7 @@ def _place(root: Path, path: PurePath, workspace: Path, source: PurePath) -> Non
         with os.fdopen(read, "rb") as file:
             with suppress(FileNotFoundError):
                 os.unlink(path.name, dir_fd=at)
-            # An executable stays one: git compares the mode.
+            # Keep the executable bit, because git compares the mode.
             mode = 0o644
             if os.fstat(read).st_mode & stat.S_IXUSR:
                 mode = 0o755
@@ -545,7 +658,7 @@ def _place(root: Path, path: PurePath, workspace: Path, source: PurePath) -> Non
 
 
 def _place_link(root: Path, path: PurePath, leads_to: str) -> None:
-    """Make the link *path* below *root*."""
+    """Create the link *path* below *root*."""
     at = _made_directory(root, path.parts[:-1])
     try:
         with suppress(FileNotFoundError):

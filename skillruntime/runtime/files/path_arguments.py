@@ -1,14 +1,16 @@
-"""Arguments that are paths (``"format": "path"``), made absolute inside the workspace,
-or refused.
+"""Make path arguments (``"format": "path"``) absolute inside the workspace, or refuse
+them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from skillruntime.contract.caller_texts import TextPlace
+from skillruntime.contract.repair_rules import PATH_SPELLING
+from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
     Location,
@@ -21,12 +23,12 @@ from skillruntime.contract.schemas.subschemas import in_place
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.files.workspace import Workspace
 
-__all__ = ["has_paths", "with_resolved_paths"]
+__all__ = ["Resolved", "has_paths", "with_resolved_paths"]
 
 
 def has_paths(schema: Any) -> bool:
-    """Return whether *schema* mentions a path anywhere, so that most calls need no
-    further look.
+    """Return whether *schema* mentions a path anywhere; most do not, and their calls
+    need no further look.
     """
     if isinstance(schema, Mapping):
         if schema.get("format") == "path":
@@ -43,17 +45,26 @@ class Files(Protocol):
     workspace: Workspace
 
     def resolve(self, path: str, place: TextPlace) -> FilePath | None:
-        """Return *path*, which is at *place* of the arguments, as an absolute path, or
-        None where it is outside.
+        """Return *path*, which is at *place* of the arguments, as an absolute path;
+        None if it is outside.
         """
         ...
 
 
+class Resolved(NamedTuple):
+    """Arguments with absolute paths, and a repair for each path that was spelled
+    differently from the file's.
+    """
+
+    arguments: dict[str, Any]
+    repairs: tuple[Repair, ...] = ()
+
+
 def with_resolved_paths(
     arguments: dict[str, Any], schema: Schema, files: Files
-) -> dict[str, Any]:
-    """Return *arguments* with every path made absolute by *files*; the same object
-    where there is none.
+) -> Resolved:
+    """Return *arguments* with every path made absolute by *files*; the same object if
+    there is no path.
 
     Raises:
         SkillInputError: a path is outside the workspace, through ``..``, an absolute
@@ -62,6 +73,7 @@ def with_resolved_paths(
     # Several branches of a union may name the same place: each is resolved once.
     places = dict.fromkeys(_locate(arguments, schema, [WHOLE_SCHEMA], ()))
     resolved = arguments
+    repairs = []
     outside = []
     for location, is_key in places:
         value = str(location[-1]) if is_key else value_at(arguments, location)
@@ -69,13 +81,17 @@ def with_resolved_paths(
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
         elif not is_key:
-            # A key is not changed: the script runs in the workspace, and looks it up by
-            # this name. `_with` makes a copy, because a log may hold the caller's
-            # arguments as they were sent.
+            # A key is not changed: the script runs in the workspace, and looks the key
+            # up by its name. `_with` makes a copy, because a log may hold the caller's
+            # original arguments.
             resolved = _with(resolved, location, str(path))
+            spelling = files.workspace.repaired(value)
+            if spelling is not None:
+                pointer = format_pointer(location)
+                repairs.append(Repair(pointer, PATH_SPELLING, value, spelling))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)
-    return resolved
+    return Resolved(resolved, tuple(repairs))
 
 
 def _refusal(
@@ -99,11 +115,11 @@ def _refusal(
 def _locate(
     value: Any, schema: Schema, locations: Iterable[Location], at: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], bool]]:
-    """Yield where in *value* the subschemas at *locations* say ``format: path``, in
-    every branch that may apply.
+    """Yield each place in *value* for which the subschemas at *locations* say ``format:
+    path``, in every branch that may apply.
 
-    With each place comes whether it is the key there (``propertyNames``) instead of the
-    value.
+    The second item of each pair is True if the path is the key (``propertyNames``), and
+    False if it is the value.
     """
     subschemas = in_place(schema.references, locations)
     if isinstance(value, str):
@@ -126,7 +142,7 @@ def _locate(
 
 
 _Subschemas = list[tuple[Location, dict[str, Any]]]
-"""The subschemas that hold for one value, each with its location."""
+"""The subschemas that apply to one value, each with its location."""
 
 
 def _is_path(subschemas: _Subschemas) -> bool:
@@ -134,7 +150,7 @@ def _is_path(subschemas: _Subschemas) -> bool:
 
 
 def _with_keyword(subschemas: _Subschemas, keyword: str) -> list[Location]:
-    """Return the locations of what *subschemas* have under *keyword*."""
+    """Return the locations under *keyword* in *subschemas*."""
     return [
         Location((*location, keyword))
         for location, subschema in subschemas
@@ -143,7 +159,7 @@ def _with_keyword(subschemas: _Subschemas, keyword: str) -> list[Location]:
 
 
 def _of_member(schema: Schema, subschemas: _Subschemas, key: str) -> list[Location]:
-    """Return where the member *key* is described."""
+    """Return the locations of the subschemas for the member *key*."""
     described: list[Location] = []
     for location, subschema in subschemas:
         patterns = [
@@ -157,17 +173,18 @@ def _of_member(schema: Schema, subschemas: _Subschemas, key: str) -> list[Locati
             described.append(Location((*location, "properties", key)))
         elif not patterns and "additionalProperties" in subschema:
             described.append(Location((*location, "additionalProperties")))
-    # 2020-12, core, 11.3: what another keyword has described is evaluated.
+    # JSON Schema 2020-12, core, 11.3: a member that another keyword describes counts as
+    # evaluated.
     return described or _with_keyword(subschemas, "unevaluatedProperties")
 
 
 def _of_item(subschemas: _Subschemas, index: int) -> list[Location]:
-    """Return where the item at *index* is described."""
+    """Return the locations of the subschemas for the item at *index*."""
     described: list[Location] = []
     for location, subschema in subschemas:
         first_items, further_items = "prefixItems", "items"
-        # Up to 2019-09, `items` could be the list that `prefixItems` is now, and
-        # `additionalItems` what `items` is.
+        # Up to 2019-09, `items` could be the list that is now `prefixItems`, and
+        # `additionalItems` had the meaning of `items`.
         if isinstance(subschema.get("items"), list):
             first_items, further_items = "items", "additionalItems"
         prefix = subschema.get(first_items)

@@ -1,9 +1,9 @@
-"""A private copy of a skill's files, made before the approval: what was approved is
-what runs.
+"""Copy a skill's files privately before the approval, so that exactly the approved
+files run.
 
-Whoever can write to the skill's directory could exchange a script between the approval
-and its start. So the files are opened once, copied to a directory that only the host
-can write to, and the copy is approved and run.
+Otherwise anyone who can write to the skill's directory could exchange a script between
+the approval and its start. So the files are opened once, copied to a directory that
+only the host can write to, and the copy is approved and run.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill", "safe_name"]
 
 MAX_FILES = 20_000
-"""How many files and directories a skill may have whose scripts run in a sandbox."""
+"""The most files and directories of a skill whose scripts run in a sandbox."""
 
 MAX_BYTES = 512 * 1024**2
-"""How many bytes they may have together."""
+"""The most bytes of these files together."""
 
 _MAX_DEPTH = 32
-# Compiled files run without a source that a person can read, or in place of it.
+# Compiled files would run instead of the source that a person can read.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
 _COMPILED = (".pyc", ".pyo")
 _CHUNK = 1024**2
@@ -52,8 +52,8 @@ class SkillCopy:
     """The SHA-256 of each file by its path."""
 
     def require(self, pinned: Mapping[str, str], name: str) -> None:
-        """Check that every file is one of *pinned*: the files of the skill *name* as
-        they were locked or installed.
+        """Check that every file is in *pinned*, the locked or installed files of the
+        skill *name*.
 
         Raises:
             InvalidSkillError: a file was changed or added.
@@ -69,10 +69,10 @@ class SkillCopy:
             )
 
     def script(self, name: str) -> Path:
-        """Return where the script *name* of the skill is in the copy.
+        """Return the path of the script *name* in the copy.
 
         Raises:
-            InvalidSkillError: there is no such regular file; links are not copied.
+            InvalidSkillError: the copy has no such regular file; links are not copied.
         """
         path = Path(os.path.normpath(self.directory / name))
         if not path.is_relative_to(self.directory):
@@ -101,14 +101,14 @@ class SkillCopy:
 
 
 def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
-    """Return a copy of the regular files of *skill*, which its user removes by leaving
-    its ``with`` block.
+    """Return a copy of the regular files of *skill*; leaving its ``with`` block removes
+    the copy.
 
     Raises:
         InvalidSkillError: its directory was replaced since it was activated, or it has
             too many files or bytes.
-        ToolNotAvailableError: the copy cannot be written (the disk is full, say);
-            nothing of it is left then.
+        ToolNotAvailableError: the copy cannot be written (for example because the disk
+            is full); no part of it is left.
     """
     import hashlib  # OpenSSL: not needed for an import
 
@@ -122,8 +122,8 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         total = hashlib.sha256()
         files = {}
         for path, mode, digest in sorted(_copied(skill, directory)):
-            # A NUL cannot occur in a path, so no two lists of files give the same
-            # input.
+            # A NUL cannot occur in a path, so different lists of files give different
+            # inputs.
             total.update(f"{path}\0{mode}{digest}\n".encode("utf-8", "surrogateescape"))
             files[path] = digest
         # The contract in force may be older than the file: it was read at the first
@@ -146,7 +146,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
 
     source = str(skill.directory)
     left = MAX_BYTES
-    # All names before the first is copied: there may be too many.
+    # List all names before copying the first file: there may be too many.
     for path in list(_files(source, skill.name)):
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
@@ -161,7 +161,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
             ) from None
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
             status = os.fstat(descriptor)
-            if status.st_size > left:  # before a sparse file of 10 GB is read
+            if status.st_size > left:  # so that a sparse file of 10 GB is not read
                 raise _too_large(skill.name)
             mark, mode = "-", 0o644
             if status.st_mode & 0o111:
@@ -181,12 +181,10 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _files(directory: str, name: str) -> Iterator[str]:
-    """Yield the paths of the regular files below *directory*; what is a link is not
-    one.
+    """Yield the paths of the regular files below *directory*; links are skipped.
 
     Raises:
-        InvalidSkillError: there are too many entries in the skill *name*, of whatever
-            kind.
+        InvalidSkillError: the skill *name* has too many entries of any kind.
     """
     pending = [("", 0)]
     count = 0
@@ -200,8 +198,8 @@ def _files(directory: str, name: str) -> Iterator[str]:
                     raise _too_large(name)
                 if entry.name in _LEFT_OUT or entry.name.endswith(_COMPILED):
                     continue
-                # These checks only choose what is opened. Opening follows no link, even
-                # if the entry was replaced in the meantime.
+                # These checks only choose the files to open. Opening does not follow
+                # links, even if the entry was replaced in the meantime.
                 if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
                     pending.append((f"{prefix}{entry.name}/", depth + 1))
                 elif entry.is_file(follow_symlinks=False):
@@ -210,7 +208,7 @@ def _files(directory: str, name: str) -> Iterator[str]:
 
 def safe_name(name: str) -> str:
     """Return *name* as the name of a directory. If characters must be replaced, a
-    digest is added, so that no two names become the same.
+    digest is added, so that different names stay different.
     """
     import hashlib  # OpenSSL: not needed for an import
 

@@ -1,19 +1,18 @@
-"""What a model's own tools put below ``skill-files`` of the workspace: copies of the
-files of skills, and inputs for them.
+"""Write the files that a model's own tools put below ``skill-files`` of the workspace:
+copies of skills' files, and inputs for skills.
 
-Law: nothing is written anywhere else, no link is followed, no part of a path begins
-with a dot, and no file is replaced unless the call says so.
+Law: nothing is written elsewhere, links are not followed, no part of a path begins with
+a dot, and a file is replaced only if the call says so.
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from pathlib import PurePosixPath
 
 from skillruntime.catalog.file_opening import create_inside, read_inside, write_inside
 from skillruntime.catalog.meant_path import plain_path
-from skillruntime.catalog.visibility import is_visible, visible_line
+from skillruntime.catalog.visibility import is_visible, unescaped, visible_line
 from skillruntime.errors import (
     ErrorCode,
     ResourceNotFoundError,
@@ -21,6 +20,7 @@ from skillruntime.errors import (
     SkillInputError,
     ToolExecutionError,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.files.own_directory import RESULTS
 from skillruntime.runtime.files.skill_copy import safe_name
 from skillruntime.runtime.files.workspace import Workspace
@@ -34,9 +34,14 @@ MAX_INPUT_BYTES = 1_000_000
 """The largest text that a model writes."""
 
 _MOST_NAMES = 1_000
-_DRIVE = re.compile(r"[A-Za-z]:")
-# What runs without a source that a person can read, by its name and by its first bytes:
-# ELF, PE, Mach-O in its four forms, Java classes and universal binaries.
+_MOST_PARTS = 60
+"""The most parts of a path that a model writes: files more than 64 levels deep in the
+workspace are not found.
+"""
+
+_DRIVE = lazy_pattern(r"[A-Za-z]:")
+# Compiled code, which has no source that a person can read, by its name and by its
+# first bytes: ELF, PE, Mach-O in its four forms, Java classes and universal binaries.
 _COMPILED = frozenset(
     {".pyc", ".pyo", ".pyd", ".so", ".pth", ".jar", ".class", ".dll", ".dylib", ".exe"}
 )
@@ -53,14 +58,14 @@ _COMPILED_STARTS = (
 
 def copy_resource(workspace: Workspace, skill: str, path: str, data: bytes) -> str:
     """Write *data*, the file *path* of *skill*, to ``skill-files/NAME/PATH`` of
-    *workspace*; return where it is, relative to the workspace.
+    *workspace*; return its path, relative to the workspace.
 
-    A file that is there stays: one with the same bytes is the copy, beside any other
-    one the copy is ``name-2``.
+    An existing file stays: with the same bytes it counts as the copy, otherwise the
+    copy is named ``name-2``.
 
     Raises:
-        ResourceNotFoundError: it is compiled code or a hidden file.
-        ToolExecutionError: it cannot be written.
+        ResourceNotFoundError: the file is compiled code or hidden. ToolExecutionError:
+            it cannot be written.
     """
     relative = PurePosixPath(path)
     is_compiled = relative.suffix.lower() in _COMPILED
@@ -90,8 +95,10 @@ def copy_resource(workspace: Workspace, skill: str, path: str, data: bytes) -> s
 def write_input(
     workspace: Workspace, path: str, text: str, *, overwrite: bool = False
 ) -> str:
-    """Write *text* to *path* below ``skill-files`` of *workspace*; return where it is,
+    """Write *text* to *path* below ``skill-files`` of *workspace*; return its path,
     relative to the workspace.
+
+    Escapes in a text that the model copied from something it read are undone.
 
     Raises:
         SkillInputError: *path* leads elsewhere, has a part with a dot at its beginning,
@@ -100,7 +107,7 @@ def write_input(
     """
     place = str(PurePosixPath(RESULTS, *_input_parts(workspace, path)))
     try:
-        data = text.encode()
+        data = unescaped(text).encode()
     except UnicodeEncodeError:
         raise _refused("/text", "the text is not valid Unicode") from None
     if len(data) > MAX_INPUT_BYTES:
@@ -128,11 +135,11 @@ def write_input(
 
 
 def _input_parts(workspace: Workspace, path: str) -> list[str]:
-    """Return the parts of *path* below ``skill-files``, which may stand before it, as
-    may the directory of the workspace.
+    """Return the parts of *path* below ``skill-files``; *path* may begin with
+    ``skill-files`` or with the directory of the workspace.
 
     Raises:
-        SkillInputError: it leads elsewhere, or a part begins with a dot.
+        SkillInputError: *path* leads elsewhere, or a part begins with a dot.
     """
     plain = plain_path(path).replace("\\", "/").removeprefix("./")
     for root in (*workspace.roots, RESULTS):
@@ -144,6 +151,12 @@ def _input_parts(workspace: Workspace, path: str) -> list[str]:
             "/path",
             f"{visible_line(path[:80])!r} is not a path below {RESULTS}/",
             action=f"Send a relative path, such as '{RESULTS}/input.csv'",
+        )
+    if len(parts) > _MOST_PARTS:
+        raise _refused(
+            "/path",
+            f"The path has {len(parts):,} parts; it may have {_MOST_PARTS}",
+            action=f"Send a shorter path, such as '{RESULTS}/input.csv'",
         )
     if _is_hidden(tuple(parts)) or not is_visible(plain) or not plain.isprintable():
         raise _refused(

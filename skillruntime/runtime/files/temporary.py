@@ -1,5 +1,5 @@
-"""Temporary directories of this process, and their removal whatever a script left in
-them.
+"""Create temporary directories for this process, and remove them whatever a script left
+inside.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 __all__ = ["make_temporary", "remove_soon", "remove_tree"]
 
-# Seconds that a call waits for a removal. A disk that discards what is freed (the mount
-# option) takes milliseconds for each directory, and a script makes tens of thousands of
-# them before its deadline.
+# The seconds that a call waits for a removal. A disk mounted with the option discard
+# needs milliseconds for each directory, and a script can make tens of thousands of them
+# before its deadline.
 _WAITED = 0.5
 # Each directory, and the number of the process that made it.
 _made: dict[Path, int] = {}
@@ -29,7 +29,7 @@ def make_temporary() -> Path:
     Raises:
         OSError: it cannot be made.
     """
-    import tempfile  # random numbers and hashes, which most calls do not need
+    import tempfile  # imports random numbers and hashes, which most calls do not need
 
     made = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()
     _made[made] = os.getpid()
@@ -37,8 +37,8 @@ def make_temporary() -> Path:
 
 
 def remove_tree(directory: str | os.PathLike[str]) -> None:
-    """Remove *directory*, whatever a script left in it: directories that may not be
-    entered, or thousands deep.
+    """Remove *directory*, whatever a script left in it, such as directories without
+    permissions or nested thousands deep.
     """
     if sys.platform == "win32":
         shutil.rmtree(directory, ignore_errors=True)
@@ -47,11 +47,11 @@ def remove_tree(directory: str | os.PathLike[str]) -> None:
 
 
 def remove_soon(directory: Path) -> None:
-    """Remove a directory that `make_temporary` made for this process; that of a process
-    it was forked from stays.
+    """Remove a directory that `make_temporary` made for this process; a directory of
+    the parent process stays.
 
-    What takes longer than half a second is done in a thread, for which the end of the
-    process waits.
+    A removal that takes longer than half a second continues in a thread, for which the
+    process waits at its end.
     """
     if _made.pop(directory, None) != os.getpid():
         return
@@ -59,13 +59,14 @@ def remove_soon(directory: Path) -> None:
     try:
         removal.start()
         removal.join(_WAITED)
-    except RuntimeError:  # the interpreter ends, and starts no thread any more
+    except RuntimeError:  # the interpreter is ending, and no longer starts threads
         remove_tree(directory)
 
 
 @atexit.register
 def _remove_made() -> None:
-    # Whole, and here: a thread that is started now is not waited for.
+    # Remove it completely in this thread, because the interpreter would not wait for a
+    # new one.
     for directory, maker in list(_made.items()):
         if maker == os.getpid():
             remove_tree(directory)
@@ -78,7 +79,7 @@ if sys.platform != "win32":
         with suppress(OSError):
             above = os.open(Path(directory).parent, _LISTED)
             try:
-                # `_entered` opens it though a script may have closed it.
+                # `_entered` opens it even if a script withdrew the permissions.
                 root = _entered(Path(directory).name, above)
             finally:
                 os.close(above)
@@ -92,8 +93,8 @@ if sys.platform != "win32":
         """Remove the content of the directory *root*.
 
         Inner directories are moved up into *root* before they are emptied.
-        `shutil.rmtree` calls itself for each level: a script that made a thousand
-        levels would end it, and the host, with a RecursionError.
+        `shutil.rmtree` calls itself for each level: a script with a thousand levels
+        would end the host with a RecursionError.
         """
         moved = f".{os.urandom(8).hex()}-"
         pending = _remove_files(root)
@@ -130,8 +131,8 @@ if sys.platform != "win32":
         return directories
 
     def _entered(name: str, parent: int) -> int:
-        """Return a descriptor of the directory *name*, after giving its owner all
-        rights in it.
+        """Give the owner all rights in the directory *name*, and return a descriptor of
+        it.
         """
         # The mode is changed through a descriptor, not by path: a script that still runs
         # could replace the directory with a link to another one.

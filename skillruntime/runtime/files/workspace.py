@@ -1,5 +1,5 @@
-"""The one directory of a session in which files come and go: resolve paths inside it,
-and report what changed.
+"""The directory for the files of a session: resolve paths inside it, and report changed
+files.
 """
 
 from __future__ import annotations
@@ -17,23 +17,34 @@ from typing import Any, BinaryIO
 from skillruntime.catalog.meant_path import folded, plain_path, readings
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.visibility import visible_line
+from skillruntime.errors import InvalidSkillError
+from skillruntime.forks import renew_locks_of
 from skillruntime.runtime.files.temporary import make_temporary, remove_soon
 from skillruntime.runtime.sandbox.without_links import (
     HAS_DIRECTORY_DESCRIPTORS,
     open_without_links,
 )
 
-__all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of", "is_there"]
+__all__ = [
+    "FILE_LIMIT",
+    "Identity",
+    "Workspace",
+    "identity_of",
+    "is_there",
+    "require_directory",
+]
 
 Identity = tuple[int, int, int]
-"""The size, time and number of a file: another one means that it was changed."""
+"""The size, time and number of a file; a different identity means that the file was
+changed.
+"""
 
 FILE_LIMIT = 20_000
 """A workspace with more files and directories than this is not watched: its new files
 are not listed.
 """
 
-_DEEPEST = 64  # levels; a script may make thousands of them
+_DEEPEST = 64  # levels; a script may make thousands
 _LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MOST_NAMES = 5
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
@@ -42,19 +53,36 @@ _UNWATCHED = frozenset({"__pycache__", "node_modules"})
 _with_untrusted_files: set[Path] = set()
 
 
+def require_directory(workspace: str | os.PathLike[str]) -> None:
+    """Raise an InvalidSkillError unless *workspace* is an existing directory.
+
+    It is not made, because a misspelt path would become a directory without the
+    expected files.
+    """
+    if os.path.isdir(workspace):  # noqa: PTH112 - accepts text too
+        return
+    path = os.fspath(workspace)
+    if os.path.lexists(workspace):
+        raise InvalidSkillError(f"The workspace {path!r} is not a directory")
+    raise InvalidSkillError(
+        f"The workspace {path!r} does not exist; make it first, or leave it out: each "
+        "session then has a temporary directory"
+    )
+
+
 class Workspace:
     """A directory given by the host, or a fresh temporary one, made when it is first
     needed.
 
-    The temporary one is removed when the workspace is closed or forgotten; the host's
-    own never is.
+    The temporary directory is removed when the workspace is closed or
+    garbage-collected; the host's own never is.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        self.given = None if directory is None else Path(directory)
-        """The host's directory; None where it is a temporary one."""
+        self.given: Path | None = None if directory is None else Path(directory)
+        """The host's directory; None if it is temporary."""
         self._directory: Path | None = None
-        # Parallel calls of one session must not make two.
+        # Parallel calls of one session must not create two directories.
         self._making = threading.Lock()
         self._removal: weakref.finalize[[Path], Workspace] | None = None
         self._placed: dict[str, Identity] = {}
@@ -62,6 +90,13 @@ class Workspace:
         """The `OwnDirectory` of each untrusted skill that was called with this
         workspace.
         """
+        renew_locks_of(self)
+
+    def renew_locks(self) -> None:
+        """Replace the lock in a forked child, because threads of the parent may hold
+        it.
+        """
+        self._making = threading.Lock()
 
     @property
     def directory(self) -> Path:
@@ -80,8 +115,8 @@ class Workspace:
         return made
 
     def resolve(self, path: str) -> Path | None:
-        """Return *path* as an absolute path inside the workspace, or None where it
-        would be outside.
+        """Return *path* as an absolute path inside the workspace; None if it would be
+        outside.
 
         Symbolic links are followed before the decision, so a link inside cannot lead
         out. The file need not exist.
@@ -96,12 +131,11 @@ class Workspace:
         return resolved
 
     def find(self, path: str) -> Path | None:
-        """Return the absolute path that *path* means, or None where it would be
-        outside.
+        """Return the absolute path that *path* means; None if it would be outside.
 
-        What is not there as it is written means the one file or directory that can be
-        meant, by the rule of `meant_path`; else the path of a new file, without quotes,
-        blanks around it and ``file://``.
+        If *path* does not exist as written, it means the single existing file or
+        directory that fits by the rule of `meant_path`; otherwise a new file, without
+        quotes, surrounding blanks and ``file://``.
         """
         resolved = self.resolve(path)
         if resolved is not None and is_there(resolved):
@@ -118,9 +152,18 @@ class Workspace:
             return candidates.pop()
         return self.resolve(plain)
 
+    def repaired(self, path: str) -> str | None:
+        """Return the path, relative to the workspace, that `find` reads *path* as; None
+        if *path* needs no repair.
+        """
+        found = self.find(path)
+        if found is None or found == self.resolve(path):
+            return None
+        return found.relative_to(self.directory).as_posix()
+
     @property
     def roots(self) -> set[str]:
-        """What may stand before the paths of files in it."""
+        """The prefixes that paths of its files may have."""
         roots = {str(self.directory)}
         if self.given is not None:
             roots.add(str(self.given.absolute()))
@@ -128,7 +171,7 @@ class Workspace:
 
     def _existing(self, reading: str) -> Path | None:
         """Return the file or directory of the workspace that *reading* names, perhaps
-        in another case; None where there is not exactly one.
+        in another case; None if there is not exactly one.
         """
         found = self.directory
         for part in reading.split("/"):
@@ -138,22 +181,29 @@ class Workspace:
             found /= name
         return self.resolve(str(found))
 
+    @property
+    def dotfiles(self) -> list[str]:
+        """The names in the directory that begin with a dot."""
+        names = [path.name for path in self.directory.iterdir()]
+        return sorted(name for name in names if name.startswith("."))
+
     def described(self) -> str:
-        """Return which directory this is and what is in it, for the error of a file
-        that is not there.
+        """Describe the contents of this directory, for the error about a missing file.
+
+        The model reads it, so it does not say where the directory lies.
         """
         entries = [path.name for path in self.directory.iterdir()]
         names = sorted(name for name in entries if not name.startswith("."))
         if not names:
-            return f"the workspace {self.directory}, which is empty"
+            return "the workspace, which is empty"
         shown = ", ".join(repr(visible_line(name[:80])) for name in names[:_MOST_NAMES])
         if len(names) > _MOST_NAMES:
             shown += f" and {len(names) - _MOST_NAMES:,} more"
-        return f"the workspace {self.directory}, which has {shown}"
+        return f"the workspace, which has {shown}"
 
     @property
     def next_step(self) -> str:
-        """What a model can do about a file that is not there."""
+        """The next step for a model whose file is missing."""
         if self.given is None:
             return (
                 "Tell the user: the host sets the directory of the files with "
@@ -166,8 +216,8 @@ class Workspace:
 
     @property
     def has_untrusted_files(self) -> bool:
-        """Whether a script of an untrusted skill may have written here; then no script
-        runs here unconfined.
+        """Whether a script of an untrusted skill may have written here; if so, scripts
+        no longer run here unconfined.
         """
         own = self.directory
         for directory in _with_untrusted_files:
@@ -176,11 +226,11 @@ class Workspace:
         return False
 
     def note_untrusted(self) -> None:
-        """Note that a script of an untrusted skill is about to write here."""
+        """Record that a script of an untrusted skill is about to write here."""
         _with_untrusted_files.add(self.directory)
 
     def snapshot(self) -> dict[str, Identity] | None:
-        """Return the identity of every file, by relative path; None where there are too
+        """Return the identity of every file, by relative path; None if there are too
         many to watch.
 
         Hidden directories, symbolic links and directories more than 64 levels deep are
@@ -197,7 +247,7 @@ class Workspace:
         return identities
 
     def note_placed(self, path: str) -> None:
-        """Note that *path* was put here by a tool of the model, and by no skill."""
+        """Record that a tool of the model wrote *path*, not a skill."""
         with suppress(OSError):
             self._placed[path] = identity_of((self.directory / path).lstat())
 
@@ -208,7 +258,7 @@ class Workspace:
         after = self.snapshot() or {}
         changes = []
         for path, identity in sorted(after.items()):
-            # A tool of the model may have put it here while the script ran.
+            # A tool of the model may have written it while the script ran.
             if identity in (before.get(path), self._placed.get(path)):
                 continue
             size, _, _ = identity
@@ -223,15 +273,15 @@ class Workspace:
 
     def copy_out(self, path: str, destination: str | os.PathLike[str]) -> Path:
         """Copy the regular file *path* to *destination*, which must not exist; return
-        where it is.
+        the destination.
 
         No part of *path* may be a symbolic link: a script could have made one that
-        points out of the workspace, after the file was listed. The copy appears whole
-        or not at all: it is written beside *destination* first.
+        points out of the workspace, after the file was listed. The copy appears
+        completely or not at all: it is first written beside *destination*.
 
         Raises:
-            OSError: there is no such file, it is reached through a link, it is not a
-                regular file, or the copy cannot be written.
+            OSError: the file is missing, reached through a link or not regular, or the
+                copy cannot be written.
         """
         if Path(path).is_absolute() or ".." in Path(path).parts:
             raise PermissionError(errno.EACCES, "outside the workspace", path)
@@ -245,7 +295,7 @@ class Workspace:
             return _copied_whole(source, Path(destination))
 
     def close(self) -> None:
-        """Remove the temporary directories, if there are some; the host's own stays."""
+        """Remove the temporary directories, if any; the host's own directory stays."""
         while self.own:
             self.own.popitem()[1].files.close()
         if self._removal is not None:
@@ -255,14 +305,14 @@ class Workspace:
 
 
 def _entry_named(directory: Path, name: str) -> str | None:
-    """Return the entry of *directory* that is *name*, or is alike; None where there is
-    not exactly one.
+    """Return the entry of *directory* that is or resembles *name*; None if there is not
+    exactly one.
     """
     try:
         if os.path.lexists(directory / name):
             return name
         entries = [path.name for path in directory.iterdir()]
-    except (OSError, ValueError):  # no directory, too long, a NUL byte
+    except (OSError, ValueError):  # not a directory, too long, or with a NUL byte
         return None
     alike = [entry for entry in entries if folded(entry) == folded(name)]
     if len(alike) == 1:
@@ -271,7 +321,7 @@ def _entry_named(directory: Path, name: str) -> str | None:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether *path* exists; one that is too long does not."""
+    """Return whether *path* exists; a path that is too long does not."""
     try:
         return path.exists()
     except OSError:
@@ -286,10 +336,10 @@ def identity_of(status: os.stat_result) -> Identity:
 def _look(
     at: int | str, prefix: str, identities: dict[str, Identity], seen: int
 ) -> int:
-    """Add the files of the directory *at* to *identities*; return how many entries were
-    seen, of whatever kind.
+    """Add the files of the directory *at* to *identities*; return the number of all
+    entries seen.
 
-    Where *at* is a descriptor, it is closed.
+    If *at* is a descriptor, it is closed.
     """
     try:
         directories = []
@@ -326,8 +376,8 @@ def _look(
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:
-    """Copy *source* to *destination*, so that a full disk or the end of this process
-    leaves no part of it there.
+    """Copy *source* to *destination* atomically: a full disk or the end of this process
+    does not leave a part of it there.
     """
     # Archives and compression, which most calls do not need.
     from shutil import copyfileobj
@@ -351,7 +401,7 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
 
 
 def _encodable(path: str) -> str:
-    """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text
-    can hold them.
+    """Return *path* with bytes that are not UTF-8 escaped, because JSON text cannot
+    hold them.
     """
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,1 +1,1 @@
-"""What a model reads of skills: their instructions, their files and their answers."""
+"""Write the texts that a model reads: the skills' instructions, files and answers."""

@@ -1,5 +1,5 @@
-"""An activated skill as a model reads it, and the digests that tell one edition of it
-from the next.
+"""Render an activated skill for a model, and compute the digests that distinguish its
+editions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import framed, visible_line, without_tag
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.presentation.file_listing import has_summary, listed_lines
 from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 
@@ -34,10 +35,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ActiveSkill:
-    """An activated skill: its instructions, its files, and what can be called of it.
+    """An activated skill: its instructions, its files and its callables.
 
-    ``skill`` is that of the catalog, and None for a skill that is a function of the
-    host alone.
+    ``skill`` is the catalog's skill; None for a skill that consists only of functions
+    of the host.
     """
 
     name: str
@@ -45,15 +46,15 @@ class ActiveSkill:
     contracts: Mapping[str, Contract]
     skill: Skill | None = None
     not_ready: Callable[[], Mapping[str, tuple[str, ...]]] = dict
-    """Returns, by callable name, what its script lacks now: packages, variables,
-    grants.
+    """Returns the packages, variables and grants that the script of a callable, given
+    by name, lacks now.
     """
     definition_tokens: int | None = None
     """The most tokens that the definitions of its tools may take in a request; None
     without a limit.
     """
     directory: SkillDirectory | None = None
-    """Where it lies, if the model is shown that; see `with_directory`."""
+    """The skill's directory, if the model is shown it; see `with_directory`."""
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
@@ -65,7 +66,7 @@ class ActiveSkill:
         return cls(name, body, contracts)
 
     def resources(self) -> list[Resource]:
-        """Return the files for a model to read."""
+        """Return the paths of the files that a model may read."""
         if self.skill is None:
             return []
         resources = self.skill.resources()
@@ -81,25 +82,25 @@ def render_activation(
     to_tool_name: Callable[[str], str] = str,
     to_schema: Callable[[Contract], Mapping[str, Any]] | None = None,
 ) -> str:
-    """Return an activated skill as a model reads it: the instructions, then the files,
-    then the callable tools.
+    """Render an activated skill for a model: the instructions, then the files, then the
+    callable tools.
 
-    *to_tool_name* gives the name under which the model calls a tool. With *to_schema*
-    the schema of each tool's arguments is in the text, for models that call all of them
-    through one tool.
+    *to_tool_name* returns the name under which the model calls a tool. With *to_schema*
+    the text includes the schema of each tool's arguments, for models that call all
+    tools through one.
     """
-    # Instructions are words of the skill's author: only in this frame, and nothing
-    # after it can look like a second one.
+    # The author's instructions stand only in this frame, and later text cannot look
+    # like a second frame.
     parts = [framed("skill", active.body.strip(), name=active.name)]
-    # Looked for in the bytes first: most skills state none, and reading the frontmatter
-    # takes longer than all of this.
+    # Search the bytes first: most skills do not state any, and parsing the frontmatter
+    # takes longer than the rest of this function.
     if active.skill is not None and b"compatibility" in active.skill.data:
         compatibility = active.skill.frontmatter.compatibility
         if compatibility:
             parts.append(f"Compatibility: {compatibility}")
     if active.directory is not None:
         parts += active.directory.lines()
-    resources = active.resources()
+    resources = [file for file in active.resources() if not _is_for_authors(file)]
     if resources:
         parts.append(_FILES)
         if has_summary(resources):
@@ -109,8 +110,17 @@ def render_activation(
         parts.append("Callable:")
         parts += _callable_lines(active, to_tool_name, to_schema)
     frame, *rest = parts
-    # What follows the frame must not look like another one.
+    # The text after the frame must not look like another frame.
     return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+
+
+# The files with which an author tests a skill; reading them would only cost a model
+# tokens.
+_FOR_AUTHORS = frozenset({"evals", "test", "tests"})
+
+
+def _is_for_authors(file: Resource) -> bool:
+    return file.path.partition("/")[0] in _FOR_AUTHORS
 
 
 _FILES = "Files, read with the skill's name and this path:"
@@ -124,8 +134,8 @@ def _callable_lines(
     to_tool_name: Callable[[str], str],
     to_schema: Callable[[Contract], Mapping[str, Any]] | None,
 ) -> list[str]:
-    """Return the definitions of what can be called, and the names of those for which
-    there are not enough tokens.
+    """Return the definitions of the callable tools, and the names of those that do not
+    fit into the tokens.
     """
     lacking = active.not_ready()
     definitions: dict[str, str] = {}
@@ -153,10 +163,10 @@ _MOST_NAMES = 100
 def with_directory(
     active: ActiveSkill, directory: SkillDirectory | None
 ) -> ActiveSkill:
-    """Return the skill as a model is shown it: with the paths of *directory* in its
-    instructions, and with the lines that name it.
+    """Return the skill with the paths of *directory* in its instructions, and with the
+    lines that name the directory.
 
-    Digests are made of the skill without them.
+    Digests are computed without them.
     """
     if directory is None:
         return active
@@ -165,18 +175,18 @@ def with_directory(
 
 
 def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
-    """Return the skill as a person starts it: its instructions with what they typed
-    after its name.
+    """Return the skill as started by a person: its instructions with the text that the
+    person typed after its name.
 
-    ``$ARGUMENTS`` is all of it, ``$0`` or ``$ARGUMENTS[0]`` its first word as a shell
-    splits it. A number without such a word stays, as in ``awk '{print $1}'``. Without
-    any of these the arguments follow the instructions, as in Claude Code.
+    ``$ARGUMENTS`` is the complete text, ``$0`` or ``$ARGUMENTS[0]`` its first word as a
+    shell splits it. A number beyond the last word stays, as in ``awk '{print $1}'``.
+    Without any of these the arguments follow the instructions, as in Claude Code.
 
     >>> body = "Fix $0 in $1; awk '{print $9}' costs $1.50."
     >>> with_arguments(ActiveSkill("fix", body, {}), "12 'a b'").body
     "Fix 12 in a b; awk '{print $9}' costs $1.50."
     """
-    import shlex  # only where a person starts a skill
+    import shlex  # only needed when a person starts a skill
 
     try:
         words = shlex.split(arguments)
@@ -198,7 +208,7 @@ def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
 
 
 # Not a price ($1.50), a variable of a shell script ($10k) or an escaped sign.
-_PLACE = re.compile(
+_PLACE = lazy_pattern(
     r"(?<![\\$\w])\$"
     r"(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)"
     r"|(?P<number>\d{1,3})(?!\w|[.,]\d))"
@@ -206,16 +216,14 @@ _PLACE = re.compile(
 
 
 def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
-    """Return the names whose texts, taken in their order, have at most *limit* tokens
-    together.
-    """
+    """Return the first names whose texts together have at most *limit* tokens."""
     if limit is None:
         return list(texts)
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
-    # A token has a byte at least.
+    # A token has at least one byte.
     if size <= limit:
         return list(texts)
-    # Tables of an encoding: only for skills with many tools.
+    # Imports the tables of an encoding: only for skills with many tools.
     from skillruntime.tokens.counter import count
 
     names: list[str] = []
@@ -229,11 +237,11 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
 
 
 def fingerprint(active: ActiveSkill) -> str:
-    """Return what identifies this edition of the skill: a digest of its files, or of
+    """Return the digest that identifies this edition of the skill: of its files, or of
     its functions' contracts.
     """
     if active.skill is not None:
-        return active.skill.digest()  # of bytes: nothing is parsed or compiled for it
+        return active.skill.digest()  # of bytes: no parsing
     contracts = {
         name: contract.to_dict() for name, contract in active.contracts.items()
     }
@@ -242,22 +250,22 @@ def fingerprint(active: ActiveSkill) -> str:
 
 def digest_of(text: str) -> str:
     """Return 16 hexadecimal digits of the SHA-256 of *text*."""
-    # surrogatepass: a SKILL.md may hold half of a surrogate pair, and a digest must not
-    # raise for it.
+    # surrogatepass: a SKILL.md may hold half of a surrogate pair, which must not raise
+    # an exception here.
     import hashlib  # OpenSSL: not needed for an import
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def as_text(value: Any) -> str:
-    """Return *value* as it counts against tokens: text itself, anything else as compact
-    JSON.
+    """Return the text of *value* whose tokens count: a string itself, anything else as
+    compact JSON.
     """
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    # A cycle, or keys that JSON does not have.
+    # A cycle, or keys that JSON does not allow.
     except (TypeError, ValueError, RecursionError):
         return repr(type(value))
 

@@ -1,26 +1,28 @@
-"""The list of a skill's files as a model reads it: short, whatever the skill has."""
+"""List a skill's files for a model: the list is short, however many files the skill
+has.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from skillruntime.catalog.resources import Resource
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["MOST_LISTED", "has_summary", "listed_lines"]
 
 MOST_LISTED = 20
-"""How many files of a skill are listed one by one when it is loaded; above that the
-largest directories are a line each.
+"""The most files of a skill that are listed one by one when it is loaded; beyond that
+each of the largest directories becomes one line.
 """
 
 _MOST_KINDS = 4
-_SUFFIX = re.compile(r"\.\w{1,12}\Z")
+_SUFFIX = lazy_pattern(r"\.\w{1,12}\Z")
 
 
 def has_summary(files: Sequence[Resource]) -> bool:
-    """Return whether `listed_lines` has directories in place of their files."""
+    """Return whether `listed_lines` lists directories instead of their files."""
     return len(files) > MOST_LISTED
 
 
@@ -30,9 +32,9 @@ def listed_lines(
     """Return a line for each of *files*, all of them below the directory *below*
     (``""`` or ``"assets/"``).
 
-    Where there are more than `MOST_LISTED`, the smallest of its directories are listed
-    as far as they fit, and any other one is a line with the number and kinds of its
-    files. With *all_own* the files directly in *below* are all listed.
+    If there are more than `MOST_LISTED`, the smallest directories are listed as long as
+    they fit, and each other directory becomes one line with the number and kinds of its
+    files. With *all_own* all files directly in *below* are listed.
 
     >>> fonts = [Resource(f"fonts/{number}.ttf", 9, "font/ttf") for number in range(30)]
     >>> listed_lines([Resource("a.md", 1_200, "text/markdown"), *fonts])
@@ -65,8 +67,8 @@ def listed_lines(
 
 
 def _that_fit(directories: dict[str, list[Resource]], left: int) -> set[str]:
-    """Return the directories that have at most *left* files together, the smallest
-    first.
+    """Return the directories that together have at most *left* files, starting with the
+    smallest.
     """
     listed = set()
     for directory in sorted(directories, key=lambda name: len(directories[name])):
@@ -82,7 +84,7 @@ def _line(file: Resource) -> str:
 
 
 def _kinds(files: Iterable[Resource]) -> str:
-    """Return how many of *files* have which suffix, the commonest first."""
+    """Return the number of *files* with each suffix, the commonest first."""
     suffixes: Counter[str] = Counter()
     for file in files:
         suffix = _SUFFIX.search(file.path)

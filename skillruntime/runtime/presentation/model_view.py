@@ -1,5 +1,5 @@
-"""An answer as a model reads it: what a script wrote to stderr is left out where its
-output says enough.
+"""Shorten an answer for a model: leave out a script's stderr if its output says
+enough.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NOTHING_PRINTED: tuple[Any, ...] = (None, {"stdout": ""})
 
 
 def for_model(response: SkillResponse[_Data]) -> SkillResponse[_Data]:
-    """Return *response* as a model reads it: with ``metadata.stderr`` only where the
-    call failed, or where the script printed nothing on stdout.
+    """Return *response* for a model, with ``metadata.stderr`` only if the call failed
+    or the script printed nothing on stdout.
 
     >>> metadata = {"skill": "lint", "stderr": "3 files"}
     >>> for_model(SkillResponse("success", data=[1], metadata=metadata)).metadata
@@ -33,8 +33,8 @@ def for_model(response: SkillResponse[_Data]) -> SkillResponse[_Data]:
 
 
 def without_data(response: SkillResponse[Any]) -> SkillResponse[Any]:
-    """Return a failed *response* without its data, of which a model reads a page by
-    itself.
+    """Return a failed *response* without its data, which a model reads separately, page
+    by page.
     """
     metadata = dict(response.metadata or {})
     metadata.pop("page", None)

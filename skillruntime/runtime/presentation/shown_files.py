@@ -1,4 +1,4 @@
-"""A file of a skill, or one that a skill made, as a model reads it: in a frame that it
+"""Show a model a file of a skill, or one that a skill made, in a frame that the file
 cannot close or imitate.
 
 Text is shown without hidden characters, an image goes beside the text, and any other
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
 from skillruntime.catalog.meant_path import meant_path
@@ -21,13 +22,17 @@ from skillruntime.catalog.resources import (
 )
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import (
+    PRIVATE_USE,
     framed,
+    framed_visible,
     hidden_characters,
     listed_kinds,
     visible_line,
+    visible_text,
 )
 from skillruntime.errors import ResourceNotFoundError
 from skillruntime.runtime.files.images import image_type
+from skillruntime.runtime.files.own_directory import RESULTS
 from skillruntime.runtime.files.skill_files import MAX_COPIED_BYTES, copy_resource
 from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.presentation.file_listing import listed_lines
@@ -35,11 +40,13 @@ from skillruntime.runtime.presentation.skill_directory import SkillDirectory
 
 __all__ = ["ShownFile", "find_made", "show_directory", "show_made", "show_resource"]
 
+_FRAME = "skill_resource"
+
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """What a model reads of a file, and where the file is if it is an image: its
-    ``path``, and the ``skill`` whose file it is, if it is not one of the workspace.
+    """The text about a file that a model reads. For an image, ``path`` is its path, and
+    ``skill`` the skill that it belongs to, unless it lies in the workspace.
     """
 
     text: str
@@ -49,12 +56,11 @@ class ShownFile:
 def show_resource(
     skill: Skill, path: str, workspace: Workspace, directory: SkillDirectory | None
 ) -> ShownFile:
-    """Return the file *path* of *skill*: its text with the paths of *directory*, or
-    where in *workspace* the copy of any other file is.
+    """Return the file *path* of *skill*: its text with the paths of *directory* or, for
+    any other file, the path of its copy in *workspace*.
 
     Raises:
-        ResourceNotFoundError: there is no such file in the skill, or it is compiled
-            code.
+        ResourceNotFoundError: the skill has no such file, or the file is compiled code.
         ToolExecutionError: the copy cannot be written.
     """
     data = skill.read_resource_bytes(path, limit=MAX_COPIED_BYTES)
@@ -63,7 +69,8 @@ def show_resource(
         written = decode_text(data, path)
         if directory is not None:
             written = directory.filled(written)
-        return ShownFile(_framed_text(written, path, skill.name))
+        text = _framed_text(written, path, skill.name, is_trusted=skill.trusted)
+        return ShownFile(text)
     copy = copy_resource(workspace, skill.name, path, data)
     if kind is not None:
         text = _IMAGE.format(kind, len(data), copy)
@@ -95,18 +102,19 @@ def show_directory(skill: Skill, directory: str) -> ShownFile:
 
 
 def find_made(workspace: Workspace, path: str, made: Collection[str]) -> str | None:
-    """Return which of the *made* files of *workspace* is meant by *path*; None where it
-    is not exactly one.
+    """Return the one of the *made* files of *workspace* that *path* means; None if
+    there is not exactly one.
     """
     return meant_path(path, made, workspace.roots)
 
 
-def show_made(workspace: Workspace, path: str) -> ShownFile:
-    """Return the file *path* of *workspace*, which a skill made or the model wrote.
+def show_made(workspace: Workspace, path: str, trusted: Collection[str]) -> ShownFile:
+    """Return the file *path* of *workspace*, which a skill made or the model wrote;
+    *trusted* are the names of the trusted skills.
 
     Raises:
-        ResourceNotFoundError: it is no longer there, is reached through a link, is too
-            large, or is neither text nor an image.
+        ResourceNotFoundError: the file no longer exists, is reached through a link, is
+            too large, or is neither text nor an image.
     """
     try:
         data = read_inside(str(workspace.directory), path, MAX_RESOURCE_BYTES)
@@ -126,7 +134,8 @@ def show_made(workspace: Workspace, path: str) -> ShownFile:
     if kind is not None:
         text = _MADE_IMAGE.format(kind, len(data))
         return ShownFile(_framed(text, path), {"path": path})
-    return ShownFile(_framed_text(decode_text(data, path), path))
+    is_trusted = _is_trusted(workspace, path, trusted)
+    return ShownFile(_framed_text(decode_text(data, path), path, is_trusted=is_trusted))
 
 
 _MADE_IMAGE = (
@@ -135,12 +144,32 @@ _MADE_IMAGE = (
 )
 
 
-def _framed_text(written: str, path: str, skill: str = "") -> str:
+def _is_trusted(workspace: Workspace, path: str, trusted: Collection[str]) -> bool:
+    """Return whether the file *path* cannot come from an untrusted script. Files of
+    such a script are copied below ``skill-files/NAME``, unless it works in the
+    workspace itself.
+    """
+    if workspace.has_untrusted_files:
+        return False
+    first, *others = PurePath(path).parts
+    if first != RESULTS or len(others) < 2:
+        return True
+    return others[0] in trusted
+
+
+def _framed_text(
+    written: str, path: str, skill: str = "", *, is_trusted: bool = False
+) -> str:
     """Return *written* in a frame that says which hidden characters were removed; so
     does a warning in the log.
+
+    Characters for private use stay in a trusted text: bullets of a document have such
+    ones, and a model that edits the text writes it back.
     """
     removed = {}
     hidden = hidden_characters(written)
+    if is_trusted:
+        hidden.pop(PRIVATE_USE, None)
     if hidden:
         import logging
 
@@ -150,9 +179,11 @@ def _framed_text(written: str, path: str, skill: str = "") -> str:
             visible_line("/".join(filter(None, [skill, path]))),
             removed["removed"],
         )
-    return _framed(written.removesuffix("\n"), path, skill, **removed)
-
-
-def _framed(text: str, path: str, skill: str = "", **attributes: str) -> str:
+    text = visible_text(written.removesuffix("\n"), private_use=is_trusted)
     named = {"skill": skill} if skill else {}
-    return framed("skill_resource", text, **named, path=path, **attributes)
+    return framed_visible(_FRAME, text, **named, path=path, **removed)
+
+
+def _framed(text: str, path: str, skill: str = "") -> str:
+    named = {"skill": skill} if skill else {}
+    return framed(_FRAME, text, **named, path=path)

@@ -1,5 +1,5 @@
-"""Where a skill lies: the variables by which its own texts and scripts name its
-directory, and what a model is shown of it.
+"""Name the directory of a skill: the variables for it in the skill's own texts and
+scripts, and the lines that a model is shown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.visibility import visible_line
+from skillruntime.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from skillruntime.catalog.skill import SkillMetadata
@@ -23,9 +24,9 @@ __all__ = [
 ]
 
 DIRECTORY_VARIABLES = ("CLAUDE_SKILL_DIR", "SKILL_DIR", "SKILL_ROOT")
-"""The names that clients of the format give the skill's directory."""
+"""The variables that clients of the format use for the skill's directory."""
 
-# Of Claude Code: the plugin that brings the skill.
+# Claude Code's variables for the plugin that contains the skill.
 _PLUGIN_VARIABLE = "CLAUDE_PLUGIN_ROOT"
 _PLUGIN_MARK = ".claude-plugin"
 _PLACEHOLDER = "baseDir"  # only in texts, between braces
@@ -34,18 +35,18 @@ _NAMES = "|".join((*DIRECTORY_VARIABLES, _PLUGIN_VARIABLE))
 # `{baseDir}`, `${NAME}` and `$NAME`, with the path behind it: 1,446 of 34,434 published
 # SKILL.md have such a form. `${baseDir}` and `{{baseDir}}` belong to other languages. A
 # point at the end of the path ends the sentence.
-_PATH = re.compile(
+_PATH = lazy_pattern(
     r"(?<![\\${])"
     rf"(?:\{{({_PLACEHOLDER})\}}(?!\}})|\$\{{({_NAMES})\}}|\$({_NAMES})(?!\w))"
     r"((?:/(?:\.*+[\w@+=~-]++)++)*+/?)"
 )
-_ASSIGNED = re.compile(rf"(?<![\w$.{{-])({_PLACEHOLDER}|{_NAMES})[ \t]*[:?]?=(?!=)")
+_ASSIGNED = lazy_pattern(rf"(?<![\w$.{{-])({_PLACEHOLDER}|{_NAMES})[ \t]*[:?]?=(?!=)")
 
 
 @dataclass(frozen=True, slots=True)
 class SkillDirectory:
-    """Where a trusted skill and the workspace are on this machine, for a model that has
-    a shell there.
+    """The paths of a trusted skill and of the workspace on this machine, for a model
+    that has a shell here.
 
     ``variables`` are those of `directory_variables`.
     """
@@ -62,8 +63,8 @@ class SkillDirectory:
         ]
 
     def filled(self, text: str) -> str:
-        """Return *text* of the skill with paths instead of its variables, quoted where
-        one has a blank.
+        """Return *text* of the skill with its variables replaced by paths, quoted if a
+        path has a blank.
 
         A variable that the text itself assigns stays.
 
@@ -82,7 +83,7 @@ class SkillDirectory:
             between = text[end : found.start()]
             parts.append(between)
             end = found.end()
-            # What stands before in this line, as far as it decides about quotes.
+            # The text of the line before the variable shows whether it is in quotes.
             line = _quotes_of(line + between)
             name = found[1] or found[2] or found[3]
             if name not in paths:
@@ -97,13 +98,12 @@ class SkillDirectory:
         return "".join(parts)
 
     def unfilled(self, text: str) -> str:
-        """Return *text*, which a model was shown, without the paths of this machine.
-
-        For digests: equal wherever the skill and the workspace lie.
+        """Return *text*, which a model was shown, without the paths of this machine, so
+        that its digest is the same wherever the skill and the workspace lie.
         """
         names = {path: name for name, path in self.variables.items()}
         names |= {str(self.directory): _PLACEHOLDER, str(self.workspace): "workspace"}
-        # The longest first: one may be inside another.
+        # The longest first, because one path may be inside another.
         longest_first = sorted(names, key=len, reverse=True)
         paths = "|".join(map(re.escape, longest_first))
         # Not in the middle of another path: "/a" in "/scripts/ab".
@@ -115,8 +115,8 @@ def directory_variables(directory: Path, *, looks_above: bool) -> dict[str, str]
     """Return the variables that name *directory*, an absolute path, and its plugin.
 
     The plugin is the nearest directory with ``.claude-plugin/``, from *directory* up.
-    Without *looks_above* only *directory* itself is looked at: what lies around the
-    copy of a skill is not the skill's.
+    Without *looks_above* only *directory* itself is searched: the directories around
+    the copy of a skill do not belong to the skill.
     """
     variables = dict.fromkeys(DIRECTORY_VARIABLES, str(directory))
     candidates = [directory]
@@ -132,8 +132,8 @@ def directory_variables(directory: Path, *, looks_above: bool) -> dict[str, str]
 def shown_directory(
     metadata: SkillMetadata | None, workspace: Path | None
 ) -> SkillDirectory | None:
-    """Return what a model is shown of the skill's place: nothing of an untrusted skill,
-    and nothing where *workspace* is not shown either.
+    """Return the skill's directory for a model; None for an untrusted skill, and if
+    *workspace* is not shown either.
     """
     if metadata is None or workspace is None or not metadata.trusted:
         return None
@@ -143,8 +143,8 @@ def shown_directory(
 
 
 def _quotes_of(text: str) -> str:
-    """Return the quotes that are open at the end of *text*, in its last line; an
-    apostrophe is not one, so ``'`` counts at the very end alone.
+    """Return the quotes that are open at the end of *text*, in its last line. An
+    apostrophe is not a quote, so ``'`` counts only at the very end.
     """
     line = text[text.rfind("\n") + 1 :]
     quotes = '"' * (line.count('"') % 2)

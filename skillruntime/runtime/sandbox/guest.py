@@ -1,14 +1,14 @@
-"""The user that a root host becomes before it runs a command, and how that user reaches
-the command's paths.
+"""Choose the user that a root host becomes before it runs a command, and give that user
+access to the command's paths.
 
 RLIMIT_NPROC does not bind root, and root may signal, trace and read whatever the other
-layers allow. So each command runs as an id that no one else has, which also makes its
-processes countable and killable at once.
+layers allow. So each command runs as a user id of its own, by which its processes can
+also be counted and killed together.
 
 That user cannot enter /root, where the interpreter may be, and does not own the
-workspace. So, in a mount namespace of the command, a directory on the way that is
-closed to it is covered, and the path is mounted there again; what the command may write
-is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2),
+workspace. So the command gets a mount namespace. In it, a closed directory on the way
+is covered, and the path is mounted there again; the command's writable paths are
+mounted with the fresh user shown as their owner (an idmapped mount, mount_setattr(2),
 Linux 5.12): the script writes as itself, and the files belong to the host.
 """
 
@@ -37,6 +37,7 @@ __all__ = [
     "become_root_again",
     "drop_capabilities",
     "drop_privileges",
+    "kill_processes",
     "mount_for",
 ]
 
@@ -57,32 +58,39 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-# Not a dataclass: that module brings `inspect` with it, a third of what is loaded.
+# Not a dataclass: that module imports `inspect`, a third of all loaded modules.
 class Guest(NamedTuple):
-    """The user that a root host becomes for one command, and a user namespace in which
+    """The user that a root host becomes for one command, with a user namespace in which
     root is that user.
     """
 
     user: int
     namespace: int
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether only this command's processes run as this user. A container that maps
+        few ids has no such user, so another process may run as the same one.
+        """
+        return self.user >= _FIRST
+
     @classmethod
     def create(cls) -> Guest | None:
-        """Return a user that no one else has; None where there is no other user."""
+        """Return an unused user; None if there is no other user."""
         user = _unused_user()
         if user is None:
             return None
         try:
             return cls(user, _user_namespace((0, 0), user))
         except OSError:
-            return cls(user, -1)  # `mount_for` says what is missing
+            return cls(user, -1)  # `mount_for` reports what is missing
 
 
 def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) -> None:
     """Make *guest* reach the *readable* paths and own the *writable* ones, in a mount
     namespace of this process alone.
 
-    No part of a *writable* path may be a link, nor of a readable path inside one.
+    No part of a *writable* path, or of a readable path inside one, may be a link.
 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with
@@ -92,15 +100,15 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
         _libc.unshare(_CLONE_NEWNS),
         "make a mount namespace: run the host as an unprivileged user",
     )
-    # Private first: a mount must not spread to the host, which systemd would otherwise
-    # make it do.
+    # Make the mounts private first: otherwise systemd's settings would spread them to
+    # the host.
     _checked(
         _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None),
         "make its mounts private",
     )
     # bubblewrap reads the whole table of mounts for each path that it binds, and a host
-    # with control groups has most of its mounts there. Refused in a container that may
-    # not undo a mount: then it is only slower.
+    # with control groups has most of its mounts there. A container may refuse to undo a
+    # mount: then bubblewrap is only slower.
     _libc.umount2(b"/sys/fs/cgroup", _MNT_DETACH)
     namespaces = {(0, 0): guest.namespace}
     trees = []
@@ -213,8 +221,8 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     """Return a descriptor of a user namespace in which *owner* is *user*: the map of an
     idmapped mount.
 
-    A child creates the namespace: a process that unshares its user namespace keeps its
-    other rights only inside the new one.
+    A child process creates the namespace, because a process that unshares its user
+    namespace keeps its other rights only inside the new one.
     """
     ready_reading, ready_writing = os.pipe()
     child = os.fork()
@@ -230,7 +238,8 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     finally:
         os.close(ready_reading)
         os.kill(child, signal.SIGKILL)
-        # In the launcher the kernel reaps the children, so none is left to wait for.
+        # In the launcher the kernel reaps the children, so there is no child to wait
+        # for.
         with suppress(ChildProcessError):
             os.waitpid(child, 0)
 
@@ -282,7 +291,7 @@ def _unused_user() -> int | None:
 
 def drop_privileges(user: int) -> None:
     """Become *user* and its group for good, without capabilities."""
-    # Groups first: afterwards the right to change them is gone.
+    # Change the groups first: afterwards the right to change them is lost.
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -290,7 +299,7 @@ def drop_privileges(user: int) -> None:
 
 def become_for_now(user: int) -> None:
     """Become *user* and its group until `become_root_again`. A program that this
-    process starts meanwhile stays *user* for good: execve(2) drops the saved user.
+    process starts meanwhile remains *user* permanently: execve(2) drops the saved user.
     """
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -302,11 +311,26 @@ def become_root_again() -> None:
     os.setresuid(0, 0, 0)
 
 
-def drop_capabilities() -> None:
-    """Give up every capability of this process, and those that execve would give to
-    root of a user namespace.
+def kill_processes(guest: Guest) -> None:
+    """Kill all processes of *guest* at once: meanwhile the kernel does not let them
+    complete a fork (kill(2) with -1, kernel/fork.c). Do nothing if another process may
+    have the same user.
     """
-    # Refused where there is nothing to give up.
+    if not guest.is_alone:
+        return
+    # Send the signal as this user, so that it cannot hit another process; kill(2)
+    # spares the caller.
+    become_for_now(guest.user)
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    become_root_again()
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process, and those that execve would grant to
+    the root of a user namespace.
+    """
+    # The kernel refuses if there are no capabilities to give up.
     _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)
     if _libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
         raise OSError(

@@ -1,10 +1,10 @@
-"""Landlock (landlock(7)): restrict what files this process and its descendants may
-open, forever.
+"""Restrict by Landlock (landlock(7)) which files this process and its descendants may
+open, and which processes they may signal, irrevocably.
 
-It makes the three system calls through ctypes. The packages that wrap them were measured first:
-nono-py 0.16 lets UDP and unix sockets through and leaves a `setsid` child behind,
-sandlock 0.9 needs ABI 6; both let a script change the mode of any file, and importing
-them costs 2 to 5 times the start of Python.
+It makes the three system calls through ctypes. The packages that wrap them were
+measured first: nono-py 0.16 lets UDP and unix sockets through and leaves a `setsid`
+child behind, sandlock 0.9 needs ABI 6; both let a script change the mode of any file,
+and importing them costs 2 to 5 times the start of Python.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-__all__ = ["kernel_abi", "restrict"]
+__all__ = ["kernel_abi", "restrict", "restrict_signals"]
 
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -29,7 +29,8 @@ _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15  # ABI 2, 3, 5
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _TCP = 0b11  # bind and connect, ABI 4
-_SCOPES = 0b11  # abstract unix sockets and signals, ABI 6
+_SIGNALS = 0b10  # ABI 6
+_SCOPES = 0b01 | _SIGNALS  # with abstract unix sockets
 
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
@@ -60,23 +61,47 @@ def restrict(
     if abi >= 5:
         handled |= _IOCTL_DEV
     attributes = struct.pack("=Q", handled)
-    # Each version added attributes at the end; the kernel reads as many as the size that
-    # is passed covers.
+    # Each version added attributes at the end; the kernel reads as many
+    # as the passed size covers.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:
         attributes += struct.pack("=Q", _SCOPES)
-    ruleset = _checked(
-        _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0),
-        "create a ruleset",
-    )
-    # A device file in the workspace would give access to a device of the host, so the
-    # right to make one is not granted.
+    ruleset = _create_ruleset(attributes)
+    # A device file in the workspace would give access to a device of the host, so
+    # creating one is not granted.
     write_rights = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
     for path in readable:
         _allow_path(ruleset, path, _READ & handled)
     for descriptor in writable:
         _allow(ruleset, descriptor, write_rights)
+    _restrict_self(ruleset)
+
+
+def restrict_signals() -> None:
+    """Let this process and its descendants send signals to one another only.
+
+    Needs version 6 of Landlock.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    attributes = struct.pack("=QQQ", _REFER, 0, _SIGNALS)
+    ruleset = _create_ruleset(attributes)
+    # Every ruleset that does not allow it refuses to move a file to another directory.
+    _allow_path(ruleset, "/", _REFER)
+    _restrict_self(ruleset)
+
+
+def _create_ruleset(attributes: bytes) -> int:
+    return _checked(
+        _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0),
+        "create a ruleset",
+    )
+
+
+def _restrict_self(ruleset: int) -> None:
+    """Restrict this process to *ruleset*, and close it."""
     # Without no_new_privs an unprivileged process may not restrict itself. It also makes
     # set-user-id programs run without their owner's rights.
     libc = ctypes.CDLL(None, use_errno=True)

@@ -9,12 +9,11 @@ import errno
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from skillruntime.runtime.files.temporary import make_temporary, remove_soon
 from skillruntime.runtime.sandbox.launcher_process import launcher_process
@@ -26,6 +25,7 @@ from skillruntime.runtime.sandbox.protocol import (
 )
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError, outermost
+from skillruntime.runtime.waiting import readable, seconds_left, shielded, sleep
 
 __all__ = ["LocalSandbox", "with_private_directories"]
 
@@ -34,8 +34,11 @@ STDERR_LIMIT = 64 * 1024
 
 _CHUNK = 64 * 1024
 _RETRY = 0.01  # seconds
-# Seconds, at most, for the supervisor to end a command: twice what it allows itself.
-_ENDING = 10.0
+# The seconds that the supervisor has to end a command and to report. It needs at most
+# 1.5, even if processes still live. The rest is for a busy machine: among 256 busy
+# processes, a cancellation was more than a second late.
+_ENDING = 2.5
+_GRACE = 1.0  # seconds to read the rest from pipes that processes still hold
 
 
 class LocalSandbox:
@@ -54,7 +57,7 @@ class LocalSandbox:
 
     @property
     def level(self) -> SandboxLevel:
-        """What it guarantees."""
+        """The level of confinement that the sandbox guarantees."""
         return self._level
 
     def __repr__(self) -> str:
@@ -69,8 +72,8 @@ class LocalSandbox:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
             if self._level == "landlock":
-                # There is no private /tmp: the command gets a directory of its own
-                # instead.
+                # This level has no private /tmp: the command gets a directory of its
+                # own instead.
                 temporary = make_temporary()
                 ours.callback(remove_soon, temporary)
             else:
@@ -80,18 +83,15 @@ class LocalSandbox:
             control, stdout, stderr = await self._started(command, ours)
             conversation = _Conversation(command, control, stdout, stderr)
             try:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(conversation.read_stdout)
-                    tasks.start_soon(conversation.read_stderr)
-                    tasks.start_soon(conversation.read_report)
+                await conversation.read()
             except BaseException:
-                # A deadline or a cancellation must not pass before the command is gone:
-                # `stopped` is what was seen.
-                with anyio.move_on_after(_ENDING, shield=True):
-                    # Its report still comes: the supervisor says what it saw before it
-                    # exits.
+                # A deadline or a cancellation must not take effect before the command
+                # is gone; `stopped` records the observation.
+                with shielded(_ENDING):
+                    # The report still arrives: the supervisor sends it before it exits.
                     conversation.end()
                     await conversation.read_report()
+                conversation.name_living()
                 if on_stopped is not None:
                     on_stopped(conversation.stopped)
                 if command.on_output is not None:
@@ -101,13 +101,14 @@ class LocalSandbox:
                 raise
         report = conversation.report
         if "exit_code" not in report:
-            # bubblewrap says on stderr what it lacks.
+            # bubblewrap reports on stderr what it lacks.
             lines = conversation.stderr.decode("utf-8", "replace").strip().splitlines()
             reason = report.get("error", "the launcher ended without a report")
             if lines:
                 reason = lines[-1]
             kind = WritablePathError if report.get("is_writable") else OSError
             raise kind(report.get("errno", errno.EIO), reason)
+        conversation.name_living()
         return Finished(
             report["exit_code"],
             bytes(conversation.stdout),
@@ -116,27 +117,28 @@ class LocalSandbox:
             report["stopped"],
             report["cpu_seconds"],
             report["full"],
+            report["excess"],
         )
 
     async def _started(
         self, command: SandboxCommand, ours: ExitStack
     ) -> tuple[socket.socket, int, int]:
-        """Return what `_start` does; of many commands at once, some wait until the
-        launcher has taken others.
+        """Return the result of `_start`. If many commands start at once, some wait
+        until the launcher has taken others.
         """
         while True:
             with ExitStack() as kept:
                 try:
                     ends = self._start(command, kept)
                 except OSError as error:
-                    # The kernel limits how many descriptors of a user, root excepted,
-                    # are on their way (unix(7)).
+                    # The kernel limits how many descriptors of a user, except root, may
+                    # be in transit (unix(7)).
                     if error.errno != errno.ETOOMANYREFS:
                         raise
                 else:
                     ours.enter_context(kept.pop_all())
                     return ends
-            await anyio.sleep(_RETRY)
+            await sleep(_RETRY)
 
     def _start(
         self, command: SandboxCommand, ours: ExitStack
@@ -161,8 +163,8 @@ class LocalSandbox:
             document = json.dumps(self._described(command), ensure_ascii=True)
             request = _file_of(document.encode())
             theirs.callback(os.close, request)
-            # A file in memory: unlike a pipe it needs no task that feeds it, and a
-            # script may leave it unread.
+            # A file in memory: unlike a pipe it does not need a task that feeds it, and
+            # a script may leave it unread.
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
@@ -187,6 +189,7 @@ class LocalSandbox:
             "bound": outermost(writable),
             "limits": _limits(command.limits),
             "network": command.network,
+            "seconds": seconds_left(),
         }
 
     def _measured(self, command: SandboxCommand) -> list[str]:
@@ -223,7 +226,7 @@ def with_private_directories(
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
         "MPLCONFIGDIR": str(home / ".matplotlib"),
-        # git ends where the host has an /etc/gitconfig that it may not read
+        # git fails if the host has an /etc/gitconfig that the script may not read
         "GIT_CONFIG_NOSYSTEM": "1",
     }
     writable = command.writable
@@ -236,7 +239,7 @@ def with_private_directories(
 
 
 class _Conversation:
-    """What has come out of a command so far, and how it is ended."""
+    """The output of a running command so far, and the means to end it."""
 
     def __init__(
         self, command: SandboxCommand, control: socket.socket, stdout: int, stderr: int
@@ -250,15 +253,15 @@ class _Conversation:
         self.flooded = False
 
     def end(self) -> None:
-        """Make the supervisor end the command: it sees that the host's end says nothing
-        more.
+        """Make the supervisor end the command, by closing the host's end for
+        writing.
         """
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
     @property
     def report(self) -> dict[str, Any]:
-        """What the supervisor said; empty where it said nothing."""
+        """The supervisor's report; empty if it sent none."""
         try:
             report: dict[str, Any] = json.loads(self._report)
         except ValueError:
@@ -270,48 +273,83 @@ class _Conversation:
         """Whether the supervisor saw every process of the command gone."""
         return self.report.get("stopped") is True
 
-    async def read_stdout(self) -> None:
-        limit = self._command.limits.stdout
-        while chunk := await _read(self._descriptors[0]):
-            if self.flooded:
-                # Read on until the supervisor has ended it, so that it does not block
-                # in a write.
-                continue
+    def name_living(self) -> None:
+        """Report to the host which processes still live."""
+        living = self.report.get("still_running")
+        if living and self._command.on_still_running is not None:
+            self._command.on_still_running(tuple(living))
+
+    async def read(self) -> None:
+        """Read the command's output until it has ended, and then briefly the rest in
+        the pipes.
+        """
+        stdout, stderr = self._descriptors
+        control = self._control.fileno()
+        readers = {
+            stdout: self._read_stdout,
+            stderr: self._read_stderr,
+            control: self._read_control,
+        }
+        until = None
+        while readers:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            ready = await readable([*readers], left)
+            if not ready:
+                return  # a process that left the command may hold the pipes
+            for descriptor in ready:
+                if readers[descriptor]():
+                    del readers[descriptor]
+            if until is None and control not in readers and not self.stopped:
+                until = time.monotonic() + _GRACE
+
+    async def read_report(self) -> None:
+        """Read the report of the supervisor to its end."""
+        while not self._read_control():
+            await readable([self._control.fileno()])
+
+    def _read_stdout(self) -> bool:
+        """Read the available output; return whether it has ended."""
+        chunk = _read(self._descriptors[0])
+        # Even beyond the limit the output is read until the supervisor has ended the
+        # command: otherwise the command would block in a write.
+        if chunk and not self.flooded:
+            limit = self._command.limits.stdout
             self.stdout += chunk
             if len(self.stdout) > limit:
                 del self.stdout[limit:]
                 self.flooded = True
                 self.end()
+        return chunk == b""
 
-    async def read_stderr(self) -> None:
-        while chunk := await _read(self._descriptors[1]):
-            self.stderr += chunk
-            if len(self.stderr) > 2 * STDERR_LIMIT:
-                del self.stderr[:-STDERR_LIMIT]
-        del self.stderr[:-STDERR_LIMIT]
+    def _read_stderr(self) -> bool:
+        chunk = _read(self._descriptors[1])
+        if chunk is None:
+            return False
+        self.stderr += chunk
+        if not chunk or len(self.stderr) > 2 * STDERR_LIMIT:
+            del self.stderr[:-STDERR_LIMIT]
+        return not chunk
 
-    async def read_report(self) -> None:
-        while True:
-            try:
-                chunk = self._control.recv(_CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._control)
-                continue
-            except ConnectionError:
-                return
-            if not chunk:
-                # The supervisor has exited; without a report where it was killed.
-                return
-            self._report += chunk
-
-
-async def _read(descriptor: int) -> bytes:
-    """Return what comes next on a pipe; nothing at its end."""
-    while True:
+    def _read_control(self) -> bool:
         try:
-            return os.read(descriptor, _CHUNK)
+            chunk = self._control.recv(_CHUNK)
         except BlockingIOError:
-            await anyio.wait_readable(descriptor)
+            return False
+        except ConnectionError:
+            return True
+        self._report += chunk
+        # At the end the supervisor has exited; if it was killed, there is no report.
+        return not chunk
+
+
+def _read(descriptor: int) -> bytes | None:
+    """Return the next bytes of a pipe: empty at its end, ``None`` if none are available
+    yet.
+    """
+    try:
+        return os.read(descriptor, _CHUNK)
+    except BlockingIOError:
+        return None
 
 
 def _file_of(content: bytes) -> int:

@@ -1,5 +1,5 @@
-"""The launcher process of a host process, which starts and confines commands: see
-`supervisor`.
+"""Start the launcher process of a host process; it starts and confines commands (see
+`supervisor`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["launcher_process"]
 
 
 class _LauncherProcess:
-    """The launcher of this process; a forked child, or a process that changed its user,
-    starts its own.
+    """The launcher of this process. A forked child starts its own, and so does a
+    process that changed its user.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class _LauncherProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it unless it runs: a host that is still loading need not wait for it
-        later.
+        """Start the launcher unless it runs, so that a host that is still loading need
+        not wait for it later.
         """
         with self._lock:
             self._open()
@@ -52,22 +52,22 @@ class _LauncherProcess:
                 except OSError as error:
                     if error.errno == errno.ETOOMANYREFS:
                         raise
-                    self.close()  # it was killed; another is started once
+                    self.close()  # the launcher was killed; start another one once
                     if attempt == 2:
                         raise
                 else:
                     return
 
     def _open(self) -> socket.socket:
-        # A root launcher must not serve a host that has given root up since.
+        # A root launcher must not serve a host that has since given up root.
         owner = (os.getpid(), os.geteuid(), os.getegid())
         if self._socket is None or self._owner != owner or not self._is_open():
             self._socket = self._start(owner)
         return self._socket
 
     def _is_open(self) -> bool:
-        """Return whether the socket is still this one: a host may close every
-        descriptor, and open others.
+        """Return whether the descriptor is still this socket: a host may close all
+        descriptors and open others.
         """
         assert self._socket is not None
         try:
@@ -78,8 +78,8 @@ class _LauncherProcess:
     def _start(self, owner: tuple[int, int, int]) -> socket.socket:
         self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # -I and -S: nothing of the environment, of the working directory or of
-        # site-packages is imported.
+        # -I and -S: do not import from the environment, the working directory or
+        # site-packages.
         root = os.path.dirname(PACKAGE_DIRECTORY)  # noqa: PTH120
         module = "skillruntime.runtime.sandbox.supervisor"
         program = (
@@ -87,8 +87,8 @@ class _LauncherProcess:
             "serve()"
         )
         with theirs:
-            # Apart from the host: Ctrl-C in its terminal, its directory and its
-            # environment are not the launcher's.
+            # Separate from the host: the launcher does not receive Ctrl-C from its
+            # terminal, nor its directory and environment.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", program],
                 stdin=theirs.fileno(),
@@ -98,7 +98,9 @@ class _LauncherProcess:
                 cwd="/",
                 start_new_session=True,
             )
-        self._process.returncode = 0  # Popen must not warn that it still runs
+        self._process.returncode = (
+            0  # prevents Popen's warning that the process still runs
+        )
         self._inode, self._owner = os.fstat(ours.fileno()).st_ino, owner
         return ours
 
@@ -110,20 +112,22 @@ class _LauncherProcess:
                 self._socket.detach()
             self._socket = None
         if self._process is not None:
-            # Raised where the host has taken its exit code, with waitpid(-1) perhaps.
+            # Raised if the host has collected the exit code, perhaps with waitpid(-1).
             with suppress(ChildProcessError):
                 os.waitpid(self._process.pid, os.WNOHANG)
             self._process = None
 
     def leave_to_parent(self) -> None:
-        """In a forked process: the launcher ends with its host, and not only when this
-        process ends too.
+        """In a forked process: let the launcher end with its host, even if this process
+        lives longer.
         """
         self.close()
-        self._lock = threading.Lock()  # another thread of the parent may have had it
+        self._lock = (
+            threading.Lock()
+        )  # another thread of the parent may have held the lock
 
 
-launcher_process = _LauncherProcess()
+launcher_process: _LauncherProcess = _LauncherProcess()
 atexit.register(launcher_process.close)
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=launcher_process.leave_to_parent)

@@ -1,9 +1,10 @@
-"""Which sandbox an untrusted script runs in: the best level of this machine that passed
-its self-test, or none.
+"""Choose the sandbox for an untrusted script: the best level of this machine that
+passed its self-test, or none.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 
@@ -25,8 +26,11 @@ _REMEDIES = {
     "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules "
     "(lsm=...)",
 }
+_ATTEMPTS = 2
 # For the life of this process: a test takes 50 ms.
 _known: dict[str, LocalSandbox | str] = {}
+_warned: set[str] = set()
+_log = logging.getLogger("skillruntime.runtime")
 
 
 async def open_sandbox(choice: str | Sandbox) -> Sandbox:
@@ -34,8 +38,8 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
     itself), once it passed its self-test.
 
     Raises:
-        AccessDeniedError: there is none; the error names what is missing and what would
-            help.
+        AccessDeniedError: no sandbox works; the error names what is missing and what
+            would help.
     """
     if not isinstance(choice, str):
         if choice.level == "none":
@@ -47,13 +51,13 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
             )
         return choice
     require_level(choice)
-    # A level requested by name is used or refused: a weaker one would not be what the
-    # host decided.
+    # A level requested by name is used or refused, and never replaced by a weaker one.
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
     for name in names:
         result = await _tested(name)
         if isinstance(result, LocalSandbox):
+            _warn_of_weaker(name, missing)
             return result
         missing[name] = result
     reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
@@ -65,9 +69,24 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
     )
 
 
+def _warn_of_weaker(level: str, missing: dict[str, str]) -> None:
+    """Log once why *level* is used although a better level is installed and failed. A
+    level that is not installed is not worth a warning.
+    """
+    for name, reason in missing.items():
+        if name in _known and name not in _warned:
+            _warned.add(name)
+            _log.warning(
+                "untrusted scripts run at the level %s: %s is installed, but %s",
+                level,
+                name,
+                reason,
+            )
+
+
 async def sandbox_report() -> dict[str, str | None]:
-    """Return why each level cannot be used on this machine; None if it passed its
-    self-test.
+    """Return for each level why it cannot be used on this machine; None if it passed
+    its self-test.
     """
     report: dict[str, str | None] = {}
     for name in LEVELS:
@@ -77,18 +96,33 @@ async def sandbox_report() -> dict[str, str | None]:
 
 
 async def _tested(name: str) -> LocalSandbox | str:
-    """Return the sandbox of the level *name* once it passed, or why there is none."""
-    if name in _known:  # what this process has found out; a new process looks again
+    """Return the sandbox of the level *name* after it passed its self-test, or the
+    reason why it did not.
+    """
+    if name in _known:  # the results in this process; a new process tests again
         return _known[name]
     sandbox = _present(name)
     if isinstance(sandbox, str):
         return sandbox
-    # Two calls at once may both test: that costs time, and a lock would tie two event
-    # loops together. Shielded: a call whose deadline passes meanwhile must not leave a
-    # half-done test, which would count as a failure.
+    # Two calls at once may both test. That costs time, but a lock would tie two event
+    # loops together. The shield is for a call whose deadline passes during the test,
+    # because a half-done test would count as a failure.
     with anyio.CancelScope(shield=True):
-        _known[name] = await self_test.failure_of(sandbox) or sandbox
+        _known[name] = await _failure_of(sandbox) or sandbox
     return _known[name]
+
+
+async def _failure_of(sandbox: LocalSandbox) -> str | None:
+    """Return why *sandbox* cannot be relied on, if it failed twice. After a single
+    failure, on a machine that is briefly short of memory or time, scripts would run at
+    a weaker level.
+    """
+    failure = None
+    for _ in range(_ATTEMPTS):
+        failure = await self_test.failure_of(sandbox)
+        if failure is None:
+            break
+    return failure
 
 
 def _present(name: str) -> LocalSandbox | str:

@@ -1,5 +1,5 @@
-"""What a sandbox is given and what it returns: the one small protocol that every level
-and every plug-in speaks.
+"""Define the input and the result of a sandbox: the small protocol of every level and
+every plug-in.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 SandboxLevel = Literal["bubblewrap", "landlock", "remote", "none"]
-"""How a script was confined; `docs/security.md` has the table of what each level
-guarantees.
+"""How a script was confined; a table in `docs/security.md` lists the guarantees of each
+level.
 """
 
 LEVELS: Final = ("bubblewrap", "landlock")
@@ -31,40 +31,44 @@ LEVELS: Final = ("bubblewrap", "landlock")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use. Sizes are bytes.
-
-    ``memory`` holds for each process. The stacks of threads count, 8 MiB each on most
-    systems: 1 GiB ends a process at about 126 threads, before ``processes`` does.
+    """The limits of one command. Sizes are bytes. ``memory`` applies to all processes
+    of a command together, including shared memory and files in memory. The stacks of
+    threads count too, 8 MiB each on most systems: 1 GiB ends a process at about 126
+    threads, before ``processes`` does.
     """
 
     memory: int = 1024**3
-    processes: int = 256  # threads count too: numpy and node start one or more per core
+    processes: int = 256  # threads count: numpy and node start one or more per core
     file_size: int = 256 * 1024**2
     open_files: int = 1024
     temporary: int = 512 * 1024**2
     stdout: int = 10 * 1024**2
     workspace: int = 256 * 1024**2
     """How much the workspace and its temporary files may grow during the command."""
+    session: int = 512 * 1024**2
+    """The most that the directories of all untrusted skills may hold together in one
+    session; each keeps its files from call to call.
+    """
     copied_bytes: int = 64 * 1024**2
-    """How much the directories have together that one call names and that are copied
-    for an untrusted script.
+    """The total size of the directories that one call names and that are copied for an
+    untrusted script.
     """
     copied_files: int = 10_000
-    """How many files these directories have."""
+    """The number of files in these directories."""
 
 
 DEFAULT_LIMITS: Final = Limits()
-"""What a confined script may use unless the host says otherwise."""
+"""The limits of a confined script, unless the host sets others."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxCommand:
     """One command to run once.
 
-    ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets
-    included; it never becomes part of another process's argv. ``directory`` is where
-    the command starts. ``writable``, ``readable`` and ``skills`` are absolute paths;
-    ``skills`` are readable too.
+    ``argv[0]`` is an absolute path. ``environment`` is the complete environment,
+    including secrets; it never becomes part of another process's argv. ``directory`` is
+    where the command starts. ``writable``, ``readable`` and ``skills`` are absolute
+    paths; ``skills`` are readable too.
 
     No part of a path in ``writable`` may be a link: a script of an earlier command
     could have made it, so a sandbox follows none and does not start the command then.
@@ -82,8 +86,14 @@ class SandboxCommand:
     on_output: Callable[[bytes, bytes], object] | None = field(
         default=None, repr=False, compare=False
     )
-    """Receives the stdout and stderr so far of a command that a cancellation ended; a
-    sandbox that does not know them need not call it.
+    """Receives the stdout and stderr so far of a command that was ended by a
+    cancellation; a sandbox that does not know them need not call it.
+    """
+    on_still_running: Callable[[tuple[str, ...]], object] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Receives the number and the name of processes of the command that were not seen
+    to end, before ``run`` returns or raises.
     """
 
 
@@ -93,10 +103,11 @@ class Finished:
     it wrote.
 
     ``flooded`` says that stdout went over the limit and the command was killed for it;
-    ``stdout`` is then cut. ``full`` says the same of the limit of its files, or of
-    memory that the kernel's own limit does not count. ``stopped`` says that every
-    process of the command was seen to be gone. ``cpu_seconds`` is what it and its
-    supervisor used, where that is known.
+    ``stdout`` is then truncated. ``full`` says the same of the limit of files, or of
+    memory that the kernel's own limit does not count; ``excess`` names any other
+    exceeded limit: ``"more than 512 pipes"``. ``stopped`` says that every process of
+    the command was seen to be gone. ``cpu_seconds`` is the CPU time of the command and
+    its supervisor, if known.
     """
 
     exit_code: int
@@ -106,6 +117,7 @@ class Finished:
     stopped: bool = True
     cpu_seconds: float | None = None
     full: bool = False
+    excess: str = ""
 
 
 class Sandbox(Protocol):
@@ -136,8 +148,8 @@ class Sandbox(Protocol):
 
 
 def require_level(choice: Any) -> None:
-    """Refuse a name that no sandbox has where the host writes it, and not when the
-    first untrusted script is called.
+    """Refuse an unknown name when the host sets it, not when the first untrusted script
+    is called.
 
     Raises:
         ValueError: *choice* is a string other than ``"auto"`` and the levels.

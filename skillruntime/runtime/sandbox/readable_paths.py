@@ -1,16 +1,15 @@
-"""What a script needs to read besides its skill and its workspace: the system's
-libraries and its interpreter.
+"""List the paths that a script must read besides its skill and its workspace: the
+system's libraries and its interpreter.
 
-An interpreter may lie in a home directory (pyenv, uv, nvm) that is otherwise hidden, or
-its environment in the `/tmp` that is private; so both are named, and nothing around
-them.
+The interpreter may lie in a home directory (pyenv, uv, nvm) that is otherwise hidden,
+and its environment in the private `/tmp`; both are listed, without the directories
+around them.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from functools import cache
 from pathlib import Path
 
@@ -27,8 +26,9 @@ _SYSTEM = (
     "/nix/store",
     "/run/current-system/sw",
 )
-# Never all of /etc: it holds keys and tokens of services too. And no more than
-# libraries read: bubblewrap reads the whole table of mounts again for each one.
+# Never all of /etc, which also holds keys and tokens of services. The list has only
+# files that libraries read, because bubblewrap reads the complete table of mounts again
+# for each path.
 _ETC = (
     "ld.so.cache",
     "ssl/certs",
@@ -40,12 +40,15 @@ _ETC = (
     "mime.types",
     "fonts",
 )
+# Debian's LibreOffice reads its configuration there. It also creates unix sockets: if
+# they are refused it would wait forever, whereas without its configuration it exits.
+_ETC_WITH_NAMESPACES = ("libreoffice",)
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf", "services")
-# What libraries ask for the number of processors and the size of memory.
+# The files in which libraries look up the number of processors and the size of memory.
 _MACHINE = ("/sys/devices/system/cpu",)
 _WITHOUT_NAMESPACES = (
-    # duckdb ends the process where it sees this tree and may not read its limit of
-    # memory in it.
+    # duckdb ends the process if it sees this tree and may not read its own memory limit
+    # there.
     "/sys/fs/cgroup",
     "/dev/null",
     "/dev/zero",
@@ -68,10 +71,12 @@ _WITHOUT_NAMESPACES = (
 def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
     """Return the paths of the system that any script may read.
 
-    Where there are namespaces, bubblewrap makes ``/dev`` and ``/proc`` itself, and
-    links such as ``/lib`` too.
+    With namespaces, bubblewrap creates ``/dev`` and ``/proc`` itself, and links such as
+    ``/lib`` too.
     """
     in_etc = [*_ETC]
+    if namespaces:
+        in_etc += _ETC_WITH_NAMESPACES
     if network:
         in_etc += _ETC_NETWORK
     names = [*_SYSTEM, *(f"/etc/{name}" for name in in_etc), *_MACHINE]
@@ -89,10 +94,11 @@ def _is_top_level_link(path: Path) -> bool:
 
 @cache
 def interpreter_paths(executable: str) -> tuple[Path, ...]:
-    """Return what *executable* needs to run: its own tree, every link on the way to it,
-    and for Python its packages.
+    """Return the paths that *executable* needs: its own tree, every link on the way to
+    it, and for Python its packages.
     """
     paths: list[Path] = []
+    executable = _without_dots(executable)
     environment = Path(executable).parent.parent
     if (environment / "pyvenv.cfg").is_file() and environment != Path(sys.prefix):
         # The environment of a script: itself and the Python that it was made from,
@@ -109,12 +115,27 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
     existing = [path for path in dict.fromkeys(paths) if path.exists()]
     outside = [path for path in existing if not path.is_relative_to("/usr")]
     listed = set(outside)
-    # A tree inside another that is listed adds nothing.
+    # A tree inside another listed tree adds nothing.
     return tuple(path for path in outside if listed.isdisjoint(path.parents))
 
 
+def _without_dots(path: str) -> str:
+    """Return *path* with `.` and `..` resolved as the kernel does: the `sys.executable`
+    of a host that was started as `../venv/bin/python` contains them.
+    """
+    normal = os.path.normpath(path)
+    if normal == path:
+        return path
+    if os.path.exists(normal) and os.path.samefile(normal, path):  # noqa: PTH110, PTH121
+        return normal
+    directory, name = os.path.split(path)
+    return os.path.join(os.path.realpath(directory), name)  # noqa: PTH118
+
+
 def _paths_of_host() -> list[Path]:
-    """Return what the Python of the host itself needs, with its packages."""
+    """Return the paths that the host's own Python needs, with its packages."""
+    import sysconfig  # for a sandbox only
+
     paths: list[Path] = []
     # A host in a virtual environment has two trees: the environment, and the Python
     # that it was made from.
@@ -133,7 +154,7 @@ def _paths_of_host() -> list[Path]:
 
 
 def _tree(prefix: Path) -> list[Path]:
-    """Return the directory of an installation where it holds nothing else, else the
+    """Return the directory of an installation if it holds nothing else; otherwise the
     parts that every installation has.
     """
     # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else
@@ -146,8 +167,8 @@ def _tree(prefix: Path) -> list[Path]:
 
 
 def _links(path: Path) -> list[Path]:
-    """Return *path*, and each further path that it leads to, link by link; the last is
-    the file itself.
+    """Return *path* and each path that its links lead to, one after the other; the last
+    one is the file itself.
     """
     links = [path]
     while path.is_symlink() and len(links) < 40:

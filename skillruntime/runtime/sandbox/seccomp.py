@@ -1,10 +1,10 @@
-"""The system calls that a confined script may make, as a classic BPF program
-(seccomp(2), SECCOMP_SET_MODE_FILTER).
+"""Compile the filter of the system calls that a confined script may make, as a classic
+BPF program (seccomp(2), SECCOMP_SET_MODE_FILTER).
 
 An allow-list. It began as the set ``@system-service`` of systemd 252 (``systemd-analyze
 syscall-filter``), without keyrings, sockets, System V IPC, message queues, devices,
-io_uring, asynchronous I/O, namespaces, and what looks into other processes. What is not
-on it answers ENOSYS, as an older kernel would: libraries fall back (`clone3`,
+io_uring, asynchronous I/O, namespaces, and what looks into other processes. Any other
+call fails with ENOSYS, as on an older kernel, and libraries fall back (`clone3`,
 `openat2`).
 """
 
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 __all__ = ["is_supported", "seccomp_program"]
 
-# name:x86_64:aarch64, from asm/unistd_64.h and asm-generic/unistd.h; no number where
-# the architecture has no such call.
+# name:x86_64:aarch64, from asm/unistd_64.h and asm-generic/unistd.h; the number is
+# missing if the architecture has no such call.
 _ALLOWED = """
 access:21: alarm:37: arch_prctl:158: brk:12:214 capget:125:90 capset:126:91
 chdir:80:49 clock_getres:229:114 clock_gettime:228:113 clock_nanosleep:230:115
@@ -53,7 +53,7 @@ sched_yield:24:124 select:23: sendfile:40:71 sendto:44:206 set_robust_list:273:9
 set_tid_address:218:96 setfsgid:123:152 setfsuid:122:151 setgid:106:144
 setgroups:116:159 setitimer:38:103 setpgid:109:154 setregid:114:143
 setresgid:119:149 setresuid:117:147 setreuid:113:145 setrlimit:160:164
-setsid:112:157 setsockopt:54:208 setuid:105:146 shutdown:48:210 sigaltstack:131:132
+setsid:112:157 setuid:105:146 shutdown:48:210 sigaltstack:131:132
 signalfd:282: signalfd4:289:74 splice:275:76 stat:4: statfs:137:43 statx:332:291
 symlink:88: symlinkat:266:36 sync:162:81 sync_file_range:277:84 syncfs:306:267
 sysinfo:99:179 tee:276:77 time:201: timer_create:222:107 timer_delete:226:111
@@ -67,12 +67,18 @@ _CHECKED = """
 chmod:90: clone:56:220 creat:85: fchmod:91:52 fchmodat:268:53 fcntl:72:25
 ioctl:16:29 ioprio_set:251:30 open:2: openat:257:56 personality:135:92 prctl:157:167
 prlimit64:302:261 sched_setaffinity:203:122 sched_setattr:314:274
-sched_setparam:142:118 sched_setscheduler:144:119 setpriority:141:140 socket:41:198
-socketpair:53:199 truncate:76:45
+sched_setparam:142:118 sched_setscheduler:144:119 setpriority:141:140
+setsockopt:54:208 socket:41:198 socketpair:53:199 truncate:76:45
 """
 _NETWORK = """
 accept:43:202 accept4:288:242 bind:49:200 connect:42:203 listen:50:201
-recvmmsg:299:243 sendmmsg:307:269 sendmsg:46:211
+recvmmsg:299:243
+"""
+# These two can send descriptors over a pair of unix sockets. A descriptor in transit is
+# not open in any process: its memory would not be counted, and the kernel limits their
+# number for each user (unix(7), ETOOMANYREFS).
+_MESSAGES = """
+sendmmsg:307:269 sendmsg:46:211
 """
 # Landlock restricts none of the next three (landlock(7), "Current limitations").
 # Without a mount namespace a script could change the owner, times or attributes of any
@@ -105,23 +111,25 @@ _ALL_BITS = 0xFFFFFFFF
 
 
 class _Test(NamedTuple):
-    """Holds where the *bits* of the argument of this number have one of *values*.
+    """A condition on the argument of this number: its *bits* have one of *values* or,
+    with *other*, none of them.
 
-    The kernel reads no more than the low 32 bits of any argument that is looked at.
+    For each tested argument the kernel reads only the low 32 bits.
     """
 
     argument: int
     values: tuple[int, ...]
     bits: int = _ALL_BITS
+    other: bool = False
 
 
 _Clause = tuple[_Test, ...]
-"""Holds where one of its tests does; without a test, never."""
+"""A clause holds if one of its tests holds; without a test it never holds."""
 
 
 class _Rule(NamedTuple):
-    """Allows a call where every clause holds; else it answers the error *refusal*,
-    where 0 is a success without effect.
+    """A rule allows a call if every clause holds; otherwise the call fails with the
+    error *refusal*, where 0 means success without effect.
     """
 
     refusal: int = 0
@@ -132,7 +140,7 @@ _NEVER: tuple[_Clause, ...] = ((),)
 
 
 def _each(*tests: _Test) -> tuple[_Clause, ...]:
-    """Return the clauses that hold where each of *tests* does."""
+    """Return the clauses that hold if each of *tests* holds."""
     return tuple((test,) for test in tests)
 
 
@@ -144,6 +152,11 @@ _MAKES_A_FILE = 0o20000100  # O_CREAT and __O_TMPFILE
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_FLAGS = 0o2004000  # SOCK_CLOEXEC, SOCK_NONBLOCK
 _STREAM, _DATAGRAM, _TCP, _UDP = 1, 2, 6, 17
+_SOL_SOCKET = 1
+# SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE of asm-generic/socket.h: a pair
+# of sockets would hold up to 16 MiB of the kernel's memory instead of 416 KiB.
+# SO_RESERVE_MEM takes memory that all sockets of the machine share.
+_BUFFER_SIZES = (7, 8, 32, 33, 73)
 
 # Terminals, non-blocking files, copies of files. Not TIOCSTI and TIOCLINUX, which type
 # into the terminal of the host (CVE-2017-5226), nor FIOSETOWN and SIOCSPGRP, which have
@@ -180,10 +193,11 @@ _IOCTLS = (
     0xC020660B,  # FS_IOC_FIEMAP
     0x80086601,  # FS_IOC_GETFLAGS
 )
-# Duplicates, flags, locks, pipe sizes, seals. Not F_SETOWN, F_SETSIG, F_SETLEASE and
+# Duplicates, flags, locks, F_GETPIPE_SZ, seals. Not F_SETOWN, F_SETSIG, F_SETLEASE and
 # F_NOTIFY, which signal the owner of a file, delay whoever opens it, and watch a
-# directory (fcntl(2)).
-_FCNTLS = (*range(8), 36, 37, 38, *range(1030, 1035))
+# directory (fcntl(2)); nor F_SETPIPE_SZ: the pages of all pipes of a user are limited
+# (pipe(7)), and 64 large ones would use up those of the host.
+_FCNTLS = (*range(8), 36, 37, 38, 1030, *range(1032, 1035))
 # Names, signals at the end of a parent, the dumpable bit, no_new_privs, subreapers,
 # timer slack, capabilities to drop.
 _PRCTLS = (
@@ -211,31 +225,37 @@ _PRCTLS = (
     0x59616D61,  # PR_SET_PTRACER
 )
 
-_LOAD, _JEQ, _RET, _AND = 0x20, 0x15, 0x06, 0x54
+_LOAD, _JUMP, _JEQ, _RET, _AND = 0x20, 0x05, 0x15, 0x06, 0x54
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
 
 
 def is_supported() -> bool:
-    """Return whether the numbers of this machine's system calls are known here."""
+    """Return whether this table has the numbers of this machine's system calls."""
     return platform.machine() in _ARCHITECTURES
 
 
-# The same few programs for every command; compiling one takes a millisecond.
+# All commands use the same few programs; compiling one takes a millisecond.
 @cache
 def seccomp_program(
     *,
     namespaces: bool,
     network: bool,
+    own_limits: bool = False,
+    unix_sockets: bool = False,
     landlock_abi: int = 0,
     machine: str | None = None,
 ) -> bytes:
     """Return the filter as an array of ``struct sock_filter``.
 
-    *namespaces* says that the script has its own process, network and mount namespaces;
-    without them less is allowed. *landlock_abi* is what the kernel's Landlock already
-    covers: signals from 6 on, truncation from 3 on.
+    *namespaces* says that the script has its own process and mount namespaces, and its
+    own network unless it has that of the host (*network*); without them less is
+    allowed. *own_limits* says that the namespaces have limits of their own
+    (`namespace_limits`): inotify, TCP and UDP are allowed only then. *unix_sockets*
+    allows streams of unix sockets too. *landlock_abi* is the version of the kernel's
+    Landlock, which covers signals from 6 on, and truncation from 3 on.
     """
+    allowed = _Allowed(namespaces, network, own_limits, unix_sockets, landlock_abi)
     column, architecture = _ARCHITECTURES[machine or platform.machine()]
     code = [
         _instruction(_LOAD, _ARCH),
@@ -245,7 +265,7 @@ def seccomp_program(
     ]
     # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: none of these numbers
     # is here.
-    for number, rule in _rules(column, namespaces, network, landlock_abi).items():
+    for number, rule in _rules(column, allowed).items():
         body = []
         for clause in rule.clauses:
             body += _compiled(clause, rule.refusal)
@@ -255,38 +275,56 @@ def seccomp_program(
     return b"".join(code)
 
 
-def _rules(
-    column: int, namespaces: bool, network: bool, landlock_abi: int
-) -> dict[int, _Rule]:
-    """Return the rule of each number that is not refused outright."""
+class _Allowed(NamedTuple):
+    """The parameters of a filter; see `seccomp_program`."""
+
+    namespaces: bool
+    network: bool
+    own_limits: bool
+    unix_sockets: bool
+    landlock_abi: int
+
+    @property
+    def own_network(self) -> bool:
+        """Whether the script may use the network of its namespace, which has only a
+        loopback.
+        """
+        return self.namespaces and self.own_limits and not self.network
+
+
+def _rules(column: int, allowed: _Allowed) -> dict[int, _Rule]:
+    """Return the rule for each call that is not always refused, by its number."""
     by_table = {_ALLOWED: _Rule()}
-    if namespaces:
-        for table in (_CHANGING, _ATTRIBUTES, _WATCHING, _SIGNALS):
+    if allowed.namespaces:
+        for table in (_CHANGING, _ATTRIBUTES, _SIGNALS):
             by_table[table] = _Rule()
+        if allowed.own_limits:
+            by_table[_WATCHING] = _Rule()
     else:
         by_table[_CHANGING] = _Rule(0, _NEVER)
         by_table[_ATTRIBUTES] = _Rule(errno.EOPNOTSUPP, _NEVER)
         by_table[_SIGNALS] = _Rule(errno.EPERM, _NEVER)
-        if landlock_abi >= 6:
+        if allowed.landlock_abi >= 6:
             by_table[_SIGNALS] = _Rule()
-    if network:
+    if allowed.network or allowed.own_network:
         by_table[_NETWORK] = _Rule()
+    if allowed.network:
+        by_table[_MESSAGES] = _Rule()
     rules = {}
     for table, rule in by_table.items():
         for number in _numbers(table, column).values():
             rules[number] = rule
     numbers = _numbers(_CHECKED, column)
-    by_name = _checked_rules(namespaces, network, landlock_abi)
+    by_name = _checked_rules(allowed)
     for name, rule in by_name.items():
         if name in numbers:
             rules[numbers[name]] = rule
     return rules
 
 
-def _checked_rules(
-    namespaces: bool, network: bool, landlock_abi: int
-) -> dict[str, _Rule]:
-    """Return the rules of the calls whose arguments are looked at, by name."""
+def _checked_rules(allowed: _Allowed) -> dict[str, _Rule]:
+    """Return the rules for the calls whose arguments are tested, by name."""
+    namespaces, landlock_abi = allowed.namespaces, allowed.landlock_abi
     own_process = _Rule(errno.EPERM, _each(_Test(0, (0,))))
     # PRIO_PROCESS and PRIO_PGRP are 0 and 1, IOPRIO_WHO_PROCESS is 1: this process or
     # its group, never a user's.
@@ -300,7 +338,8 @@ def _checked_rules(
         "ioprio_set": own_priority,
         "setpriority": own_priority,
         "truncate": _Rule(errno.EACCES, _NEVER),
-        "socket": _Rule(errno.EACCES, _NEVER),
+        "socket": _socket_rule(allowed),
+        "setsockopt": _Rule(),
         # asyncio and Node's pipes to children need a pair of streams; a datagram socket
         # reaches those of the host.
         "socketpair": _Rule(
@@ -319,17 +358,10 @@ def _checked_rules(
     }
     if namespaces or landlock_abi >= 3:
         rules["truncate"] = _Rule()
-    if network:
-        # Not unix sockets: with the host's network come its abstract ones, such as
-        # those of X11 and D-Bus.
-        rules["socket"] = _Rule(
-            errno.EACCES,
-            _each(
-                _Test(0, (_AF_INET, _AF_INET6)),
-                _Test(1, (_STREAM, _DATAGRAM), _ALL_BITS ^ _SOCK_FLAGS),
-                _Test(2, (0, _TCP, _UDP)),
-            ),
-        )
+    if not allowed.network:
+        other_level = _Test(1, (_SOL_SOCKET,), other=True)
+        other_option = _Test(2, _BUFFER_SIZES, other=True)
+        rules["setsockopt"] = _Rule(errno.EPERM, ((other_level, other_option),))
     # A set-user-id file that outlives the call would run as the owner of the workspace.
     for name, mode in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("creat", 1)):
         rules[name] = _Rule(errno.EPERM, _each(_Test(mode, (0,), _SET_ID_BITS)))
@@ -348,6 +380,28 @@ def _checked_rules(
     return rules
 
 
+def _socket_rule(allowed: _Allowed) -> _Rule:
+    """Return the rule of socket(2): TCP, UDP, and streams of unix sockets."""
+    if not allowed.network and not allowed.own_network:
+        return _Rule(errno.EACCES, _NEVER)
+    families: tuple[int, ...] = (_AF_INET, _AF_INET6)
+    # The host's network includes its abstract unix sockets, such as those of X11 and
+    # D-Bus.
+    if allowed.unix_sockets and not allowed.network:
+        families += (_AF_UNIX,)
+    kinds = _ALL_BITS ^ _SOCK_FLAGS
+    clauses = _each(
+        _Test(0, families),
+        _Test(1, (_STREAM, _DATAGRAM), kinds),
+        _Test(2, (0, _TCP, _UDP)),
+    )
+    is_stream_unless_unix = (
+        _Test(1, (_STREAM,), kinds),
+        _Test(0, (_AF_UNIX,), other=True),
+    )
+    return _Rule(errno.EACCES, (*clauses, is_stream_unless_unix))
+
+
 def _numbers(text: str, column: int) -> dict[str, int]:
     """Return the number of each name in *text* on the architecture of *column*."""
     by_name = {}
@@ -363,12 +417,18 @@ def _compiled(clause: _Clause, refusal: int) -> list[bytes]:
     holds.
     """
     code: list[bytes] = []
-    length = sum(2 + len(test.values) for test in clause) + 1
+    length = sum(2 + len(test.values) + test.other for test in clause) + 1
     for test in clause:
         code.append(_instruction(_LOAD, _ARGS + 8 * test.argument))
         code.append(_instruction(_AND, test.bits))
-        for value in test.values:
-            code.append(_instruction(_JEQ, value, length - len(code) - 1, 0))
+        for number, value in enumerate(test.values):
+            if test.other:
+                # Jump past the return below, to the next test.
+                code.append(_instruction(_JEQ, value, len(test.values) - number, 0))
+            else:
+                code.append(_instruction(_JEQ, value, length - len(code) - 1, 0))
+        if test.other:
+            code.append(_instruction(_JUMP, length - len(code) - 1))
     return [*code, _instruction(_RET, _ERRNO | refusal)]
 
 

@@ -1,7 +1,7 @@
-"""Prove on this machine that a level holds: a probe runs in it, tries what it must not
-be able to do, and reports.
+"""Prove on this machine that a level works: a probe runs in the sandbox, tries
+everything that must fail, and reports.
 
-`levels` asks once in each process.
+`levels` runs the test once in each process.
 """
 
 from __future__ import annotations
@@ -61,9 +61,12 @@ probe("makes_set_user_id", lambda: os.close(os.open("set", made, 0o4755)))
 unix = socket.AF_UNIX, socket.SOCK_STREAM
 probe("reaches_unix_socket", lambda: connect(*unix, asked["outside"] + "/socket"))
 probe("reaches_abstract_socket", lambda: connect(*unix, "\0" + asked["abstract"]))
+# A script may have a network of its own, with the same addresses.
 tcp, udp = ("127.0.0.1", asked["tcp"]), ("127.0.0.1", asked["udp"])
 probe("reaches_tcp", lambda: connect(socket.AF_INET, socket.SOCK_STREAM, tcp))
 probe("reaches_udp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, udp))
+tcp6 = ("::1", asked["tcp6"])
+probe("reaches_tcp6", lambda: connect(socket.AF_INET6, socket.SOCK_STREAM, tcp6))
 probe("signals_host", lambda: os.kill(asked["host"], 0))
 environ = "/proc/%d/environ"
 probe("reads_host_environment", lambda: open(environ % asked["host"]).read())
@@ -86,14 +89,14 @@ while not os.path.exists("ready"):
 print(json.dumps(done))
 """
 _EXPECTED = ("may_write_workspace", "may_write_temporary", "may_read_skill")
-# Changing a mode succeeds without effect under Landlock: the host looks at the file
-# instead of at the answer.
+# Changing a mode succeeds without effect under Landlock, so the host checks the file
+# instead of the answer.
 _SEEN_BY_HOST = ("changes_outside", "reaches_udp")
 
 
 async def failure_of(sandbox: LocalSandbox) -> str | None:
-    """Return why *sandbox* cannot be relied on, in a sentence; None where every probe
-    was contained.
+    """Return in a sentence why *sandbox* cannot be relied on; None if every probe was
+    contained.
     """
     try:
         with anyio.fail_after(_SECONDS), _surroundings() as (asked, command):
@@ -107,7 +110,7 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
     except OSError as error:
         return f"it does not start: {error.strerror or error}"
     finally:
-        # A script of a later call must not find it.
+        # A script of a later call must not find this file.
         os.environ.pop("HOST_CANARY", None)
     try:
         done = json.loads(finished.stdout)
@@ -128,7 +131,9 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
 
 @contextmanager
 def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
-    """Give what the probe tries to reach, and the command that runs it."""
+    """Set up everything that the probe tries to reach, and yield the command that runs
+    it.
+    """
     # Small, so that the probe of memory ends quickly on a machine that has little.
     limits = Limits(memory=256 * 1024**2)
     with ExitStack() as stack:
@@ -152,23 +157,31 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
         tcp.listen()
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
+        tcp6_port = 1  # without IPv6 there is no listener
+        with suppress(OSError):
+            tcp6 = stack.enter_context(socket.socket(socket.AF_INET6))
+            tcp6.bind(("::1", 0))
+            tcp6.listen()
+            tcp6_port = tcp6.getsockname()[1]
         asked: dict[str, object] = {
             "outside": str(outside),
             "skill": str(skill),
             "abstract": abstract,
             "tcp": tcp.getsockname()[1],
             "udp": udp.getsockname()[1],
+            "tcp6": tcp6_port,
             "host": os.getpid(),
             "memory": limits.memory,
         }
-        # What is not there at once was not sent: the script has ended by then.
+        # Data that is not available at once was never sent, because the script has
+        # already ended.
         udp.setblocking(False)
         command = SandboxCommand(
             (sys.executable, "-I", "-S", "-c", _PROBE),
             workspace,
             json.dumps(asked).encode(),
-            # Where a level gives no temporary directory of its own, the probe must not
-            # write into the host's.
+            # If a level has no private temporary directory, the probe must not write
+            # into the host's.
             {"PATH": "/usr/bin:/bin", "TMPDIR": str(workspace)},
             skills=(skill,),
             readable=interpreter_paths(sys.executable),
@@ -179,7 +192,9 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
 
 
 def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
-    """Return what the host sees that the probe should not have been able to do."""
+    """Return the effects of the probe that the host can see and that should have been
+    impossible.
+    """
     leaks = []
     if Path(str(asked["outside"]), "file").stat().st_mode & 0o777 != 0o644:
         leaks.append("changes_outside")
@@ -188,8 +203,8 @@ def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
     with suppress(BlockingIOError):
         received.recv(1)
         leaks.append("reaches_udp")
-    # The lock lives as long as the process that holds it: seen from outside, without
-    # its number.
+    # The lock lasts as long as the process that holds it, so the host can see from
+    # outside whether the process lives, without knowing its number.
     with (workspace / "held").open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

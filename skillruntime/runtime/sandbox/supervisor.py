@@ -1,5 +1,5 @@
-"""The process that starts, confines and ends commands; run as ``python -I -S``, with
-the standard library alone.
+"""Start, confine and end commands: this process runs as ``python -I -S``, with the
+standard library only.
 
 One launcher serves a host process: it waits on a socket for requests and forks a
 supervisor for each. The supervisor forks the command, watches it and the host, and ends
@@ -7,7 +7,9 @@ every process of it; then it reports and exits. Forking a small process that has
 everything loaded costs a millisecond; starting one per call would cost a second start
 of Python.
 
-A host that dies closes its sockets, and that ends the commands and the launcher.
+When a host dies, its sockets close, which ends the commands and the launcher. A
+supervisor stays until the last process of its command has ended, even if it has already
+reported that some still live.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ import ctypes
 import errno
 import gc
 import json
+import math
 import os
 import resource
 import select
 import signal
 import socket
-import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +35,8 @@ from typing import Any, NoReturn
 from skillruntime.runtime.sandbox import landlock
 from skillruntime.runtime.sandbox.bubblewrap import (
     bubblewrap_arguments,
+    bubblewrap_filter,
+    files_of_its_own,
     prepare_options,
 )
 from skillruntime.runtime.sandbox.guest import (
@@ -41,8 +45,12 @@ from skillruntime.runtime.sandbox.guest import (
     become_root_again,
     drop_capabilities,
     drop_privileges,
+    kill_processes,
     mount_for,
 )
+from skillruntime.runtime.sandbox.holdings import Holdings
+from skillruntime.runtime.sandbox.namespace_limits import limit_namespaces
+from skillruntime.runtime.sandbox.processes import end_descendants, threads_of_user
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
 from skillruntime.runtime.sandbox.without_links import (
     WritablePathError,
@@ -52,10 +60,10 @@ from skillruntime.runtime.sandbox.without_links import (
     used_bytes,
 )
 
-__all__ = ["descendants", "serve"]
+__all__ = ["serve"]
 
-ENDING = 5.0
-"""Seconds, at most, to see every process of a command gone."""
+ENDING = 1.5
+"""Seconds until the supervisor reports which processes of a command still live."""
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
@@ -63,27 +71,37 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP = 22
 _PR_SET_CHILD_SUBREAPER = 36
 _SECCOMP_MODE_FILTER = 2
-_BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
-_MEMORY = (b"RssAnon:", b"RssShmem:", b"VmPTE:")  # lines of /proc/PID/status
+_BETWEEN_LOOKS = 0.05  # seconds, at most, between two looks at what a command holds
+_SHORTEST = 0.002  # seconds, at least
+_FILLED = 4 * 1024**3  # bytes of memory that one processor fills in a second, at most
+_MOST_NAMED = 20  # processes that still live
+_STARVED = 10
+"""A look that takes so many times its processor time is starved by other processes."""
+_STARVED_SECONDS = 0.2
+_WAITING = 5.0  # seconds, at most, for a host that is late
+_IN_MEMORY = (
+    "/tmp",
+    "/dev/shm",
+)  # the writable file systems that bubblewrap mounts for a command
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 # Python ignores the first two, and an ignored signal stays ignored after execve(2).
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+_PROCESSORS = os.cpu_count() or 1
 _libc = ctypes.CDLL(None, use_errno=True)
 _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
 
 def serve() -> NoReturn:
     """Serve requests from the socket on descriptor 0 until the host closes it."""
-    # Ctrl-C in the terminal is the host's to handle.
+    # The host handles Ctrl-C in the terminal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    # Once, here: each supervisor is a copy of this process.
+    # Done once here, because each supervisor is a copy of this process.
     for network in (False, True):
-        seccomp_program(namespaces=True, network=network)
         prepare_options(network=network)
     # A collection in a child would copy every page that it shares with its parent.
     gc.disable()
@@ -92,7 +110,7 @@ def serve() -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while _serve_next(requests):
         pass
-    # The host closed its end, and that ends every supervisor.
+    # The host closed its end, which ends every supervisor.
     with suppress(ChildProcessError):
         os.waitpid(-1, 0)
     sys.exit(0)
@@ -100,8 +118,8 @@ def serve() -> NoReturn:
 
 def _serve_next(requests: socket.socket) -> bool:
     """Fork a supervisor for the next request; return whether there was one."""
-    # Before the request comes: it takes a process to make one. No two commands have the
-    # same user.
+    # Create it before the request arrives, because that needs a process. No two
+    # commands share a user.
     guest = Guest.create() if os.geteuid() == 0 else None
     message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
     if not message:
@@ -122,37 +140,58 @@ def _serve_next(requests: socket.socket) -> bool:
 
 def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
     """Run the one command of this process, and report how it ended."""
-    # Whatever a descendant does to leave, it is handed to this process when its parent
-    # ends (prctl(2)): the command is over when there are no children left.
+    # However a descendant tries to leave, it becomes a child of this process when its
+    # parent ends (prctl(2)), so the command is over when there are no children left.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # It holds the environment of the command, secrets included.
+    # This process holds the environment of the command, including secrets.
     _prctl(_PR_SET_DUMPABLE, 0)
     request_file, stdin, stdout, stderr, control = descriptors
-    report: dict[str, Any] = {}
+    report: dict[str, Any]
+    run = None
     try:
         size = os.fstat(request_file).st_size
         request = json.loads(os.read(request_file, size))
         os.close(request_file)
         run = _Run(request, (stdin, stdout, stderr), control, guest)
-        report = run.to_end()
-    except OSError as error:
-        report = {
-            "errno": error.errno or errno.EIO,
-            "error": error.strerror or str(error),
-            "is_writable": isinstance(error, WritablePathError),
-        }
+        report = {"exit_code": run.to_end()}
     except BaseException as error:
-        report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
-    if "stopped" not in report:
-        # What failed may be the script's doing: nothing of it outlives its supervisor.
-        report["stopped"] = _end_descendants()
+        report = _reported(error)
+    # Also after a failure, which the script may have caused.
+    if run is not None:
+        with suppress(OSError):  # if it failed as another user
+            run.kill_at_once()
+        _prctl(_PR_SET_DUMPABLE, 0)  # a change of user may reset it (prctl(2))
+    living = end_descendants(ENDING)
+    report["stopped"] = not living
+    report["still_running"] = [str(process) for process in living[:_MOST_NAMED]]
+    if run is not None and "exit_code" in report:
+        try:
+            report |= run.used()
+        except BaseException as error:
+            report = {**_reported(error), "stopped": not living}
+    if run is not None and run.is_late:
+        # The host, which is late, still ends the command by its own deadline.
+        select.select([control], [], [], _WAITING)
     with suppress(OSError), socket.socket(fileno=control) as host:
         host.sendall(json.dumps(report).encode())
-    os._exit(0 if report.get("stopped") else 1)
+    if living:
+        end_descendants()
+    os._exit(0)
+
+
+def _reported(error: BaseException) -> dict[str, Any]:
+    """Return the report of an error in this process."""
+    if not isinstance(error, OSError):
+        return {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
+    return {
+        "errno": error.errno or errno.EIO,
+        "error": error.strerror or str(error),
+        "is_writable": isinstance(error, WritablePathError),
+    }
 
 
 class _Run:
-    """One command: what was requested, what runs, and how it is ended."""
+    """One command: its request, its process, and the means to end it."""
 
     def __init__(
         self,
@@ -170,45 +209,83 @@ class _Run:
         self.opened: dict[str, int] = {}  # what the command may write
         self.measured: list[int] = []
         self.most = 0.0
+        self.holdings = Holdings(
+            self.limits["memory"], request["writable"], network=request["network"]
+        )
         self.is_full = False
+        self.excess = ""
+        self.is_late = False
+        """Whether the command was ended because the host did not keep its deadline."""
+        seconds = request["seconds"]
+        self._deadline = math.inf if seconds is None else time.monotonic() + seconds
+        self._look_began = (0.0, 0.0)
+        self._first_inside: int | None = None
+        self._can_signal_others = True
+        self._next_walk = 0.0  # a point of time.monotonic()
+        self._used_at_walk = 0.0
+        self._full_before = 0
 
-    def to_end(self) -> dict[str, Any]:
-        """Run the command, and return the report of how it ended."""
-        # Opened now: the command could move another directory to its place.
+    def to_end(self) -> int:
+        """Run the command until its first process ends or must be ended; return the
+        exit code.
+        """
+        # Opened before the command starts, which could move another directory to its
+        # place.
         for path in self.request["measured"]:
             self.measured.append(_listable(open_writable(path)))
         if self.measured:
             self.most = self._used_by_directories() + self.limits["workspace"]
+            self._full_before = self._used_by_file_systems()
         if self.guest is not None:
             mount_for(self.guest, self._readable(), self.request["bound"])
         if self.level != "none":
             self.opened = {path: open_writable(path) for path in self.request["bound"]}
         if self.level == "bubblewrap":
-            code, stopped = self._bubblewrap()
-        else:
-            code, stopped = self._directly()
+            return self._bubblewrap()
+        return self._directly()
+
+    def kill_at_once(self) -> None:
+        """Kill every process of the command by one signal where the kernel offers that,
+        so that none of them can start another one meanwhile.
+
+        `end_descendants` finds the others by looking, for which hundreds of busy
+        processes leave little processor time.
+        """
+        if self._first_inside is not None:
+            # The kernel ends a PID namespace with its first process.
+            signal.pidfd_send_signal(self._first_inside, signal.SIGKILL)
+        if self.guest is not None:
+            kill_processes(self.guest)
+        if not self._can_signal_others:
+            # To everything that this process may signal.
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+
+    def used(self) -> dict[str, Any]:
+        """Return the resources that the command used, after its processes have
+        ended.
+        """
         if self.measured and not self.is_full:
-            self.is_full = self._used() > self.most  # since the last look
+            # Include the data that was written since the last look.
+            self.is_full = self._used_by_directories() > self.most
         seconds = 0.0
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
             usage = resource.getrusage(who)
             seconds += usage.ru_utime + usage.ru_stime
-        return {
-            "exit_code": code,
-            "stopped": stopped,
-            "cpu_seconds": seconds,
-            "full": self.is_full,
-        }
+        return {"cpu_seconds": seconds, "full": self.is_full, "excess": self.excess}
 
     def _readable(self) -> list[str]:
         return [*self.request["readable"], *self.request["skills"]]
 
     # Landlock, and no confinement at all.
 
-    def _directly(self) -> tuple[int, bool]:
-        # Closed by a successful execve(2): what comes out of it says why there was
-        # none.
+    def _directly(self) -> int:
+        # A successful execve(2) closes it; otherwise it carries the reason for the
+        # failure.
         failed_reading, failed_writing = os.pipe()
+        has_own_user = self.guest is not None and self.guest.is_alone
+        if self.level == "landlock" and self.request["abi"] >= 6 and not has_own_user:
+            self._can_signal_others = not _restrict_signals()
         child = os.fork()
         if child == 0:
             _in_child(failed_writing, self._become_command)
@@ -216,8 +293,7 @@ class _Run:
         for descriptor in self.streams:
             os.close(descriptor)
         _raise_reported(failed_reading)
-        code = self._watch(child)
-        return code, _end_descendants()
+        return self._watch(child)
 
     def _become_command(self) -> None:
         os.setsid()  # away from the terminal of the host, and from its signals
@@ -233,8 +309,8 @@ class _Run:
                 namespaces=False, network=self.request["network"], landlock_abi=abi
             )
             _apply_filter(program)
-        # After the filter nothing here may need a system call that it refuses. The
-        # signal is set once more, because changing the user cleared it (prctl(2)).
+        # After this, the code must not need a system call that the filter refuses. Set
+        # the signal again, because changing the user cleared it (prctl(2)).
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in _RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
@@ -243,20 +319,22 @@ class _Run:
         )
 
     def _restrict_files(self, abi: int) -> None:
-        """Limit this process, give up its rights, and restrict what it may open."""
+        """Limit this process, give up its rights, and restrict the files that it may
+        open.
+        """
         if self.guest is not None:
             _limit(0, self.limits, self.limits["processes"])
             drop_privileges(self.guest.user)
         else:
             # Without its own user, the limit counts every process of the host's user:
             # allow that many more.
-            already = _threads_of(os.getuid())
+            already = threads_of_user(os.getuid())
             _limit(0, self.limits, self.limits["processes"] + already)
             drop_capabilities()
         readable = []
         for path in self._readable():
-            # What lies in a writable directory is readable with it, and could be a link
-            # out of it by now.
+            # A path in a writable directory is readable with it, and could meanwhile be
+            # a link that leads out of it.
             if not is_inside(path, self.request["bound"]):
                 readable.append(path)
         readable.append("/proc/self/cgroup")
@@ -267,24 +345,23 @@ class _Run:
 
     # bubblewrap
 
-    def _bubblewrap(self) -> tuple[int, bool]:
+    def _bubblewrap(self) -> int:
         info_reading, info_writing = os.pipe()
         block_reading, block_writing = os.pipe()
         child = self._start_bubblewrap(info_writing, block_reading)
         for descriptor in (info_writing, block_reading, *self.streams):
             os.close(descriptor)
         info = _read_all(info_reading)
-        if not info:  # it could not set up the namespaces, and has said why on stderr
+        if (
+            not info
+        ):  # bubblewrap could not set up the namespaces, and reported why on stderr
             code = self._watch(child)
             raise OSError(
                 errno.EPERM,
                 f"bubblewrap could not make its namespaces (exit code {code})",
             )
         inner: int = json.loads(info)["child-pid"]
-        # The first process of the namespace: when it has ended, the kernel has ended
-        # every other one in it (pid_namespaces(7)), and its descriptor becomes readable
-        # only then.
-        watched = os.pidfd_open(inner)
+        self._first_inside = os.pidfd_open(inner)
         # Inside its user namespace the limit of processes counts those of the sandbox
         # alone (since Linux 5.14); set outside, it would count every process of the
         # host's user.
@@ -292,20 +369,19 @@ class _Run:
         if self.guest is not None:
             become_root_again()
             _prctl(_PR_SET_DUMPABLE, 0)  # a change of user may reset it (prctl(2))
-        _end_first(inner)  # as root, so that the script cannot take it back
+        _end_first(inner)
+        limit_namespaces(inner, network=self.request["network"])
         with suppress(BrokenPipeError):
             os.write(block_writing, b"1")
         os.close(block_writing)
+        mounts = [f"/proc/{inner}/root{path}" for path in _IN_MEMORY]
+        self.holdings.add_sandbox((child, inner), mounts)
         code = self._watch(child)
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(watched, signal.SIGKILL)
-        has_ended = bool(select.select([watched], [], [], ENDING)[0])
-        stopped = has_ended and _end_descendants()
         # bubblewrap reports a signal as a shell does; Linux has 64 of them, and 255 is
         # what many programs end with.
         if 128 < code <= 128 + 64:
             code = 128 - code
-        return code, stopped
+        return code
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
         """Start bubblewrap, which waits for *block* before it starts the command;
@@ -316,20 +392,21 @@ class _Run:
             if is_inside(path, self.request["bound"]):
                 with suppress(OSError):
                     opened[path] = open_without_links(path)
+        program = bubblewrap_filter(self.request, self.opened)
         # This process itself changes its user, because it serves one command: another
         # copy of Python that does so before it becomes bubblewrap takes 1.5 ms, a sixth
         # of a start of Python.
         if self.guest is not None:
             become_for_now(self.guest.user)
         arguments = bubblewrap_arguments(self.request, opened)
-        program = seccomp_program(namespaces=True, network=self.request["network"])
         options = ["--info-fd", str(info), "--block-fd", str(block)]
         options += ["--seccomp", str(_memory_file(program))]
-        users = _memory_file(_PASSWD)
-        options += ["--perms", "0444", "--file", str(users), "/etc/passwd"]
+        files = files_of_its_own(network=self.request["network"])
+        for path, content in files.items():
+            options += ["--perms", "0444", "--file", str(_memory_file(content)), path]
         options += arguments
-        # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host
-        # show no paths.
+        # Pass the options in a file, so that /proc/1/cmdline in the sandbox and `ps` on
+        # the host do not show paths.
         listed = _memory_file(
             b"".join(os.fsencode(option) + b"\0" for option in options)
         )
@@ -350,105 +427,123 @@ class _Run:
         )
 
     def _watch(self, child: int) -> int:
-        """Return how *child* ended, having killed it if the host closed its end
-        first.
+        """Wait for *child* and return its status. If the host closed its end of the
+        connection, or if the command holds too much memory, do not wait any longer, and
+        return the status of a killed process.
+
+        A child that has ended is not reaped: see `processes`.
         """
-        # A descriptor instead of the number, which the kernel may give to another
-        # process once this one is reaped.
+        # Use a descriptor instead of the number, which the kernel may give to another
+        # process.
         ended = os.pidfd_open(child)
-        pause = _BETWEEN_LOOKS if self.most else None
+        pause = _BETWEEN_LOOKS if self.measured else None
         while True:
             ready, _, _ = select.select([ended, self.control], [], [], pause)
             if ready:
                 break
-            before = time.monotonic()
-            if self._used() > self.most:
+            before = time.process_time()
+            self._look_began = (time.monotonic(), before)
+            left = self._left()
+            if self._is_starved_and_late():
+                self.is_late = True
+                break
+            if left is None:
+                continue
+            if left < 0:
                 self.is_full = True
                 break
-            # Looking takes a sixth of one processor at most.
-            pause = max(_BETWEEN_LOOKS, 5 * (time.monotonic() - before))
+            # The less memory is left, the sooner the next look follows; but looking
+            # takes at most a third of one processor, unless the command is paused for
+            # it.
+            pause = min(_BETWEEN_LOOKS, max(_SHORTEST, left / _FILLED / _PROCESSORS))
+            if not self.holdings.is_close:
+                pause = max(pause, 2 * (time.process_time() - before))
         if ended not in ready:
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+            return -signal.SIGKILL
         os.close(ended)
-        return os.waitstatus_to_exitcode(status)
+        status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        assert status is not None
+        if status.si_code == os.CLD_EXITED:
+            return status.si_status
+        return -status.si_status
 
-    def _used(self) -> float:
-        """Return how many bytes the command's directories take, with the files that it
-        removed and still has open.
+    def _left(self) -> float | None:
+        """Return how many bytes of memory the command may still take; negative if its
+        memory or its files exceed the limit.
 
-        Infinity where a process holds more memory than it may.
+        None if the host has closed its end meanwhile: among hundreds of busy processes
+        a look takes seconds.
         """
-        if not self.measured:
-            return 0.0
-        # By inode: threads and children have the same files open.
-        removed: dict[tuple[int, int], int] = {}
-        for thread in _threads():
-            if _memory_of(thread) > self.limits["memory"]:
-                return float("inf")
-            with suppress(OSError):
-                for opened in (thread / "fd").iterdir():
-                    with suppress(OSError):
-                        status = opened.stat()
-                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                            inode = (status.st_dev, status.st_ino)
-                            removed[inode] = status.st_blocks * 512
-        return self._used_by_directories() + sum(removed.values())
+        held = self.holdings.measured(self._must_end)
+        if held is None:
+            return None
+        self.excess = held.excess
+        # Walked only now and then: a script may fill its directories with small files.
+        now = time.monotonic()
+        if now >= self._next_walk:
+            self._used_at_walk = self._used_by_directories()
+            took = time.monotonic() - now
+            self._next_walk = now + max(_BETWEEN_LOOKS, 6 * took)
+        if self._used_at_walk + held.files > self.most:
+            return -1
+        if held.has_unmeasured_files:
+            grown = self._used_by_file_systems() - self._full_before
+            if grown > self.limits["workspace"]:
+                return -1
+        return self.limits["memory"] - held.memory
+
+    def _used_by_file_systems(self) -> int:
+        """Return how many bytes are used on the file systems of the directories."""
+        used = {}
+        for directory in self.measured:
+            usage = os.statvfs(directory)
+            device = os.fstat(directory).st_dev
+            used[device] = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
+        return sum(used.values())
+
+    def _must_end(self) -> bool:
+        if select.select([self.control], [], [], 0)[0]:
+            return True
+        return self._is_starved_and_late()
+
+    def _is_starved_and_late(self) -> bool:
+        """Return whether the deadline of the command has passed, and other processes
+        leave this one so little processor time that the host cannot keep it either.
+        """
+        now = time.monotonic()
+        if now < self._deadline:
+            return False
+        began, worked_before = self._look_began
+        took = now - began
+        worked = time.process_time() - worked_before
+        return took > _STARVED_SECONDS and took > _STARVED * worked
 
     def _used_by_directories(self) -> float:
         # `used_bytes` closes what it is given.
         return sum(used_bytes(os.dup(directory)) for directory in self.measured)
 
 
-_PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
+def _restrict_signals() -> bool:
+    """Let this process signal its descendants only; return whether that is certain."""
+    launcher = os.getppid()
+    if _is_out_of_reach(launcher):
+        return False  # another user's, so that the test below would prove nothing
+    try:
+        landlock.restrict_signals()
+    except OSError:
+        return False
+    return _is_out_of_reach(launcher)
 
 
-def _end_descendants() -> bool:
-    """Kill what the command left behind until no child is left; return whether that was
-    seen.
-    """
-    deadline = time.monotonic() + ENDING
-    while True:
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return True
-        if time.monotonic() > deadline:
-            return False
-        # A fork bomb may have no more processes than its limit, and is outrun.
-        for child in descendants():
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(child, signal.SIGKILL)
-        # For the kernel to take them down; orphans reach this process only then.
-        time.sleep(0.002)
-
-
-def _threads() -> list[Path]:
-    """Return every thread of the command: a process whose first one has ended shows
-    nothing itself.
-    """
-    threads: list[Path] = []
-    for process in descendants():
-        with suppress(OSError):  # it has ended
-            threads += Path(f"/proc/{process}/task").iterdir()
-    return threads
-
-
-def _memory_of(thread: Path) -> int:
-    """Return how many bytes the process of *thread* holds: its memory, private and
-    shared, and the tables of it.
-
-    RLIMIT_DATA counts private memory that may be written to: not shared mappings, not
-    those with MAP_GROWSDOWN, not what became read-only once it was written.
-    """
-    total = 0
-    with suppress(OSError):
-        for line in (thread / "status").read_bytes().splitlines():
-            if line.startswith(_MEMORY):
-                _, kibibytes, *_ = line.split()
-                total += int(kibibytes) * 1024
-    return total
+def _is_out_of_reach(process: int) -> bool:
+    """Return whether the kernel forbids this process to signal *process*."""
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except OSError:  # it has ended
+        return False
+    return False
 
 
 def _listable(path: int) -> int:
@@ -462,8 +557,8 @@ def _listable(path: int) -> int:
 
 
 def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
-    """Run *become*, which replaces this process; report on *failed* why it could
-    not.
+    """Run *become*, which replaces this process; if it fails, report why on
+    *failed*.
     """
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -478,7 +573,7 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
 
 
 def _end_first(process: int | str) -> None:
-    """Have the kernel end *process* before the host where the machine is out of
+    """Make the kernel end *process* before the host when the machine is out of
     memory.
     """
     with suppress(OSError):
@@ -486,8 +581,8 @@ def _end_first(process: int | str) -> None:
 
 
 def _raise_reported(failed: int) -> None:
-    """Raise what stopped the child from becoming the command; the pipe closes without a
-    word when it has.
+    """Raise the error that stopped the child from becoming the command; if the child
+    succeeded, the pipe closes without data.
     """
     content = _read_all(failed)
     if content:
@@ -496,15 +591,15 @@ def _raise_reported(failed: int) -> None:
 
 
 def _read_all(descriptor: int) -> bytes:
-    """Return what comes out of a pipe until its end, and close it."""
+    """Read a pipe until its end, and close it."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read()
 
 
 def _limit(process: int, limits: dict[str, int], processes: int) -> None:
     """Limit *process*, 0 for this one, and whatever it starts."""
-    # RLIMIT_DATA counts what a process may write to (since Linux 4.7); RLIMIT_AS would
-    # count what node only reserves.
+    # RLIMIT_DATA counts writable memory (since Linux 4.7); RLIMIT_AS would also count
+    # memory that node only reserves.
     pairs = [
         (resource.RLIMIT_DATA, limits["memory"]),
         (resource.RLIMIT_FSIZE, limits["file_size"]),
@@ -531,7 +626,7 @@ def _apply_filter(program: bytes) -> None:
 
 
 def _memory_file(content: bytes) -> int:
-    # Without MFD_CLOEXEC: bubblewrap reads it.
+    # Without MFD_CLOEXEC, because bubblewrap reads the file.
     descriptor = os.memfd_create("skillruntime", 0)
     os.write(descriptor, content)  # a file in memory takes some kilobytes in one piece
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -540,39 +635,3 @@ def _memory_file(content: bytes) -> int:
 
 def _prctl(option: int, value: int) -> None:
     _libc.prctl(option, value, 0, 0, 0)
-
-
-def descendants(process: int | None = None) -> list[int]:
-    """Return every process below *process* (by default this one), the nearest first."""
-    children_of: dict[int, list[int]] = {}
-    for name in _process_numbers():
-        with suppress(OSError):
-            # The name of a program may hold spaces and brackets; the fields begin after
-            # the last one (proc(5)).
-            status = Path(f"/proc/{name}/stat").read_bytes()
-            _, _, fields = status.rpartition(b")")
-            _, parent, *_ = fields.split()
-            children_of.setdefault(int(parent), []).append(int(name))
-    below: list[int] = []
-    pending = [os.getpid() if process is None else process]
-    while pending:
-        children = children_of.get(pending.pop(), [])
-        below += children
-        pending += children
-    return below
-
-
-def _threads_of(user: int) -> int:
-    """Return how many threads *user* runs now, as RLIMIT_NPROC counts them."""
-    count = 0
-    for name in _process_numbers():
-        with suppress(OSError):
-            if Path(f"/proc/{name}").stat().st_uid == user:
-                # Threads, not processes: the kernel counts tasks against RLIMIT_NPROC
-                # (setrlimit(2)).
-                count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
-    return count
-
-
-def _process_numbers() -> list[str]:
-    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]

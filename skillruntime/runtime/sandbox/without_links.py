@@ -1,8 +1,8 @@
-"""Open what scripts may write without following a link: an earlier script may have left
-one in its place.
+"""Open the paths that scripts may write without following links: an earlier script may
+have put a link in their place.
 
-The descriptor is what is bound, granted or listed afterwards; no path is looked up a
-second time.
+Afterwards only the descriptor is bound, granted or listed; the path is not looked up
+again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ __all__ = [
     "HAS_DIRECTORY_DESCRIPTORS",
     "WritablePathError",
     "is_inside",
+    "is_unmeasurable",
     "open_without_links",
     "open_writable",
     "outermost",
@@ -26,7 +27,9 @@ __all__ = [
 HAS_DIRECTORY_DESCRIPTORS = (
     os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 )
-"""Whether this system has what `open_without_links` needs; Windows does not."""
+"""Whether this system has the calls that `open_without_links` needs; Windows does
+not.
+"""
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
@@ -41,7 +44,7 @@ else:
 
 
 class WritablePathError(OSError):
-    """A path that a script may write is not there, or is now reached through a link."""
+    """A writable path of a script is missing, or is now reached through a link."""
 
 
 def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) -> int:
@@ -51,7 +54,7 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
     *flags* are those of open(2) for the last part.
 
     Raises:
-        OSError: a part is a link (ELOOP), or it cannot be opened.
+        OSError: a part is a link (ELOOP), or the path cannot be opened.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts:
@@ -60,19 +63,19 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
     steps = [(name, _PATH) for name in directories]
     steps.append((last, flags))
     directory = os.open("/" if at is None else ".", _PATH, dir_fd=at)
-    # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS
-    # needs Linux 5.6, and the filters of many containers refuse it.
+    # Open one part at a time, which works on every kernel: openat2(2) with
+    # RESOLVE_NO_SYMLINKS needs Linux 5.6, and the filters of many containers refuse it.
     for name, step_flags in steps:
         try:
             opened = os.open(name, step_flags | _NO_FOLLOW, dir_fd=directory)
         except OSError as error:
-            # What O_DIRECTORY says of a link (open(2)).
+            # The error of O_DIRECTORY for a link (open(2)).
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
             raise _link(path) from None
         finally:
             os.close(directory)
-        # With O_PATH and O_NOFOLLOW a link is opened itself.
+        # With O_PATH and O_NOFOLLOW, open(2) opens the link itself.
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             os.close(opened)
             raise _link(path)
@@ -81,10 +84,10 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
 
 
 def open_writable(path: str) -> int:
-    """Return a descriptor (O_PATH) of what a command may write at the absolute *path*.
+    """Return a descriptor (O_PATH) of the absolute *path*, which a command may write.
 
     Raises:
-        WritablePathError: it is not there, or is reached through a link; the message
+        WritablePathError: the path is missing or reached through a link; the message
             names it.
     """
     try:
@@ -102,8 +105,8 @@ def used_bytes(at: int, depth: int = 0) -> float:
     """Return how many bytes the directory *at* takes on its disk, at least 12 KiB for
     each entry; *at* is closed.
 
-    Infinity where it is more than 64 levels deep, or holds what may not be listed: a
-    script could hide a gigabyte where no look comes in time.
+    Infinity if it is more than 64 levels deep or has an unlistable part, in which a
+    script could hide a gigabyte.
     """
     total = 0.0
     try:
@@ -125,22 +128,29 @@ def used_bytes(at: int, depth: int = 0) -> float:
     return total
 
 
-# bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay
+# bytes: a limit of 256 MiB then allows 21,845 of the smallest files, and looks stay
 # short
 _LEAST = 12 * 1024
 
 
+def is_unmeasurable(path: str) -> bool:
+    """Return whether `used_bytes` cannot measure the directory at *path*."""
+    try:
+        directory = os.open(path, _LISTED)
+    except OSError:
+        return False
+    return used_bytes(directory) == float("inf")
+
+
 def is_inside(path: str, directories: Iterable[str]) -> bool:
-    """Return whether *path* is named as something inside one of *directories*."""
+    """Return whether the text of *path* lies inside one of *directories*."""
     return any(
         path.startswith(f"{directory.rstrip('/')}/") for directory in directories
     )
 
 
 def outermost(paths: list[str]) -> list[str]:
-    """Return *paths* without those that lie inside another: these come with it, as
-    whatever they are by then.
-    """
+    """Return the *paths* that do not lie inside another one of them."""
     return [path for path in paths if not is_inside(path, paths)]
 
 

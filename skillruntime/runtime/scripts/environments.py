@@ -1,8 +1,8 @@
-"""The environments of scripts that declare packages (PEP 723): one for each lock, built
+"""Build the environments of scripts that declare packages (PEP 723): one for each lock,
 by ``skillruntime prepare``.
 
-`uv` builds them outside any call, from wheels alone, so that nothing of a package runs
-at that time. A call only runs the interpreter of the environment, without uv and
+`uv` builds them outside any call and from wheels only, so that no code of a package
+runs at that time. A call only runs the interpreter of the environment, without uv and
 without the network.
 """
 
@@ -15,8 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,14 +25,15 @@ from skillruntime.errors import (
     ResourceNotFoundError,
     ToolNotAvailableError,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.files.temporary import remove_tree
 
 __all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages"]
 
 _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
-# Credentials of the host reach uv only by its own variables; a lock may name any
-# server.
-_PASSED = re.compile(
+# The host's credentials reach uv only through uv's own variables, because a lock may
+# name any server.
+_PASSED = lazy_pattern(
     r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+"
     r"|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
     re.IGNORECASE,
@@ -48,7 +47,7 @@ def lock_name(script: str) -> str:
 
 def environment_of(lock: bytes) -> Path | None:
     """Return the interpreter of the environment that was prepared for *lock*; None if
-    there is none.
+    it was not prepared.
     """
     interpreter = _directory(lock) / "bin" / "python"
     if not interpreter.is_file():
@@ -57,8 +56,8 @@ def environment_of(lock: bytes) -> Path | None:
 
 
 def scripts_with_packages(skill: Skill) -> list[str]:
-    """Return the scripts of *skill* that declare packages: those its contracts run, and
-    those beside them.
+    """Return the scripts of *skill* that declare packages: the scripts of its
+    contracts, and those beside them.
     """
     paths = []
     for contract in skill.contracts.values():
@@ -80,12 +79,12 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
     """Build the environment of the *script* of *skill* from its lock, and return its
     interpreter.
 
-    It is built again only for another lock or another Python. Only wheels are
+    The environment is rebuilt only for another lock or another Python. Only wheels are
     installed, and no Python is downloaded.
 
     Raises:
         ToolNotAvailableError: uv is not installed, or could not build the environment.
-        InvalidSkillError: the script has no lock, or one that is out of date or takes
+        InvalidSkillError: the script has no lock, or the lock is out of date or needs
             more than wheels.
         ResourceNotFoundError: there is no such script.
     """
@@ -103,8 +102,10 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
     _require_wheels(lock)
     target = _directory(lock)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Built under another name: an environment that is there is whole, even if this
-    # process is killed.
+    # Build under another name, so that an environment at its final place is complete
+    # even if this process is killed.
+    import tempfile  # only here
+
     building = Path(tempfile.mkdtemp(dir=target.parent, prefix="building-"))
     try:
         # uv reads copies of exactly the bytes whose digest names the environment.
@@ -163,8 +164,7 @@ def _lock_of(skill: Skill, script: str) -> bytes:
 
 def _directory(lock: bytes) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    # The bytes of the lock are part of what was approved; another Python needs other
-    # wheels.
+    # The lock was approved by its bytes, and another Python needs other wheels.
     parts = (
         lock,
         sys.version.encode(),
@@ -176,6 +176,8 @@ def _directory(lock: bytes) -> Path:
 
 
 def _parsed(lock: bytes) -> dict[str, object]:
+    import tomllib  # most scripts have no lockfile
+
     try:
         return tomllib.loads(lock.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -186,11 +188,11 @@ def _parsed(lock: bytes) -> dict[str, object]:
 
 
 def _require_wheels(lock: bytes) -> None:
-    """Refuse a lock that takes a package from elsewhere than the wheels of an index:
-    building one runs its code.
+    """Refuse a lock with a package that is not a wheel of an index, because building a
+    package runs its code.
 
     Raises:
-        InvalidSkillError: it names the package.
+        InvalidSkillError: the lock has such a package; the message names it.
     """
     packages = _parsed(lock).get("package", ())
     if not isinstance(packages, list):
@@ -208,10 +210,10 @@ def _require_wheels(lock: bytes) -> None:
 
 
 def _is_index(source: dict[str, object]) -> bool:
-    """Return whether the *source* of a package is at an address or an absolute path."""
+    """Return whether the *source* of a package is an address or an absolute path."""
     if "url" in source:
         return True
     registry = str(source.get("registry", ""))
-    # A path that is relative to the script's directory would be another one where uv
-    # reads the lock.
+    # A path relative to the script's directory would mean another path where uv reads
+    # the lock.
     return "://" in registry or os.path.isabs(registry)  # noqa: PTH117

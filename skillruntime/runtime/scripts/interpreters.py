@@ -1,4 +1,4 @@
-"""What runs a script, and the environment that it sees."""
+"""Find the interpreter of a script, and build its environment."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ __all__ = [
 ]
 
 _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
-    # Not `python3` from PATH: the packages that a script declares are looked for in
-    # this interpreter.
+    # Not `python3` from PATH: declared packages are looked for in this interpreter.
     ".py": (sys.executable,),
     ".sh": ("bash", "sh"),
     ".bash": ("bash",),
@@ -50,8 +49,8 @@ _PASSED: tuple[str, ...] = (
     "XDG_CACHE_HOME",
 )
 GIVEN_VARIABLES = frozenset({*_PASSED, "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"})
-"""What every script finds, if the host has it; a sandbox sets its own ``HOME`` and
-directories for temporary files and caches.
+"""The variables that every script gets if the host has them; a sandbox sets its own
+``HOME`` and directories for temporary files and caches.
 """
 SESSION_VARIABLES = frozenset(
     {
@@ -72,21 +71,20 @@ SESSION_VARIABLES = frozenset(
         "VISUAL",
     }
 )
-"""What each login has (most are in POSIX, 8.3), and what scripts read for their looks:
-it is not worth a note that a script does not get one.
+"""The variables of every login (most are in POSIX, 8.3), and those that only change the
+look of output: a script that does not get them needs no note.
 """
 SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where a script in a sandbox finds commands, after the directory of its
-interpreter.
+"""The PATH of a script in a sandbox, after the directory of its interpreter.
 """
 
 
 def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | None:
-    """Return the commands of which one must be there to run *script*; None where it is
-    run as a program itself.
+    """Return the commands of which one must be installed to run *script*; None if
+    *script* is a program itself.
 
-    *first_line* is that of the file: a script without a known suffix names its
-    interpreter there.
+    *first_line* is the first line of the file: a script without a known suffix names
+    its interpreter there.
 
     >>> command_names("scripts/run.mjs"), command_names("run")
     (('node',), None)
@@ -119,11 +117,11 @@ def find_interpreter(names: Iterable[str]) -> str | None:
 
 
 def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the words that start *script*, before its own path: none where it is
+    """Return the words that start *script*, before its own path; empty if it is
     executable itself.
 
     Raises:
-        ToolNotAvailableError: nothing here runs it.
+        ToolNotAvailableError: no installed interpreter runs it.
     """
     path = PurePath(script)
     names = _INTERPRETERS.get(path.suffix.lower())
@@ -163,7 +161,7 @@ def script_environment(
         if name in os.environ:
             environment[name] = os.environ[name]
     # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not be
-    # what was approved.
+    # the approved one.
     environment["PYTHONUTF8"] = "1"
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return environment

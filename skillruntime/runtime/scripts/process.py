@@ -1,5 +1,5 @@
-"""A trusted script as a plain process: not confined, read up to a limit, and ended with
-what it started.
+"""Run a trusted script as a plain process: not confined, with limited output, and ended
+together with the processes that it started.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-
-import anyio
-from anyio.abc import Process
+from typing import TYPE_CHECKING
 
 from skillruntime.runtime.sandbox.launcher import STDERR_LIMIT, LocalSandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand, SandboxLevel
 
+if TYPE_CHECKING:
+    from anyio.abc import Process
+
 __all__ = ["PlainProcess"]
 
 _IS_LINUX = sys.platform.startswith("linux")  # a constant would hide the rest from mypy
-_GRACE = 1.0  # seconds for what is left in the pipes once the process has ended
+_GRACE = 1.0  # seconds to read the rest of the pipes after the process has ended
 _CLEANUP = 5.0  # seconds, at most, to reap a killed process
 
 
@@ -28,9 +29,9 @@ class PlainProcess:
     """Runs a command as the host runs itself: level ``none``, for sources that the host
     trusts.
 
-    On Linux the supervisor ends it, so that a child which left its session ends too.
-    Elsewhere its process group is killed, and a process that left the group on purpose
-    (a daemon) is out of reach.
+    On Linux the supervisor ends the process, including children that left its session.
+    On other systems its process group is killed, which does not reach a process that
+    left the group on purpose (a daemon).
     """
 
     level: SandboxLevel = "none"
@@ -50,6 +51,8 @@ class PlainProcess:
 async def _run_in_group(
     command: SandboxCommand, on_stopped: Callable[[bool], object] | None
 ) -> Finished:
+    import anyio  # not needed if the supervisor ends the command
+
     process = await anyio.open_process(
         list(command.argv),
         stdin=subprocess.PIPE,
@@ -64,7 +67,7 @@ async def _run_in_group(
 
     async def feed() -> None:
         assert process.stdin
-        # Raised where the script does not read it, as it may.
+        # Raised if the script does not read its stdin, which is allowed.
         with suppress(
             anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError
         ):
@@ -92,12 +95,12 @@ async def _run_in_group(
             for each in (feed, read_stdout, read_stderr):
                 tasks.start_soon(each)
             exit_code = await process.wait()
-            _kill_group(process)  # what it left running would keep the pipes open
-            # A process that left the group may hold them all the same.
+            _kill_group(process)  # its children would keep the pipes open
+            # A process that left the group may still hold the pipes.
             tasks.cancel_scope.deadline = anyio.current_time() + _GRACE
     except BaseException:
         if on_stopped is not None:
-            # The group is killed below; whether a child left it cannot be seen.
+            # The group is killed below; whether a child left the group is unknown.
             on_stopped(False)
         if command.on_output is not None:
             command.on_output(bytes(stdout[: command.limits.stdout]), bytes(stderr))

@@ -1,11 +1,10 @@
-"""How a Python script of a skill is started: with the skill's own root importable, last
-on the path.
+"""Start a Python script of a skill with the skill's root importable, last on the path.
 
 ``python FILE`` puts only the script's directory on the path, so ``from scripts.x import
-y`` fails, which works in a shell in the skill's directory. No option of CPython puts a
-directory at the end: ``PYTHONPATH`` comes before the standard library, where a file of
-the skill could take the place of a module. So a few lines add it and then run the
-script as ``__main__``.
+y`` fails, although it works in a shell in the skill's directory. No option of CPython
+puts a directory at the end: ``PYTHONPATH`` comes before the standard library, where a
+file of the skill could take the place of a module. So a few lines of Python add the
+root and then run the script as ``__main__``.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 __all__ = ["is_started_as_module", "python_words"]
 
-# Both run in the namespace of `__main__`, of which nothing but `__file__` and the like
-# is left behind. `-P` keeps the workspace, where a script starts, off the path.
+# Both run in the namespace of `__main__`, and leave only names such as `__file__`
+# behind. `-P` keeps the workspace, where a script starts, off the path.
 _RUN_FILE = """\
 def start():
     import os, sys
@@ -69,8 +68,8 @@ def is_started_as_module(instructions: str, script: str) -> bool:
 def python_words(
     root: Path, script: Path, *, as_module: bool = False
 ) -> tuple[str, ...]:
-    """Return the words that stand between the interpreter and the arguments of
-    *script*, in the skill whose directory is *root*.
+    """Return the words between the interpreter and the arguments of *script*; *root* is
+    the skill's directory.
     """
     if script.parent == root:
         return (str(script),)  # its directory is on the path anyway
@@ -83,7 +82,7 @@ def python_words(
 def _module_name(script: str) -> str:
     """Return the name of the module in the file *script*: ``scripts.report``.
 
-    That of a package is the package's, as ``python -m`` runs its ``__main__.py``.
+    For a package's ``__main__.py`` it is the package's name, as for ``python -m``.
     """
     path = PurePosixPath(script).with_suffix("")
     parts = path.parts

@@ -1,4 +1,4 @@
-"""What a script lacks before it is called: an interpreter, packages, commands,
+"""Find what a script lacks before it is called: an interpreter, packages, commands,
 variables, or a grant of the host.
 """
 
@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from skillruntime.catalog.checks.environment_check import Surroundings, unmet
@@ -28,7 +28,12 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.grants import Grants, Requirements, requirements_of
+from skillruntime.runtime.grants import (
+    Grants,
+    Requirements,
+    how_to_grant,
+    requirements_of,
+)
 from skillruntime.runtime.presentation.skill_directory import DIRECTORY_VARIABLES
 from skillruntime.runtime.scripts.environments import environment_of, lock_name
 from skillruntime.runtime.scripts.interpreters import (
@@ -42,9 +47,7 @@ from skillruntime.runtime.scripts.interpreters import (
 __all__ = [
     "Missing",
     "Source",
-    "how_to_grant",
     "interpreter_from_lock",
-    "missing_dotfiles",
     "missing_of",
     "needed_variables",
     "read_head",
@@ -54,7 +57,7 @@ __all__ = [
 ]
 
 Source = Callable[[str], bytes]
-"""Gives the bytes of a file of the skill by its path, see `read_head`, or raises
+"""Returns the bytes of a file of the skill by its path (see `read_head`), or raises
 `ResourceNotFoundError`.
 """
 
@@ -74,7 +77,7 @@ class Missing:
     action: str
 
     def __post_init__(self) -> None:
-        # Both quote what a contract says.
+        # Both quote the contract.
         object.__setattr__(self, "message", visible_line(self.message))
         object.__setattr__(self, "action", visible_line(self.action))
 
@@ -84,12 +87,12 @@ class Missing:
 
 
 def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
-    """Return the first 10 MiB of a file: a declaration is at its beginning, and a
+    """Return the first 10 MiB of a file: declarations stand at its beginning, and a
     program may be larger.
 
     Raises:
-        ResourceNotFoundError: there is no such regular file inside *directory*; the
-            reason completes a sentence.
+        ResourceNotFoundError: the file does not exist inside *directory*, or is not
+            regular; the reason completes a sentence.
     """
     try:
         with os.fdopen(open_inside(directory, path, identity=identity), "rb") as file:
@@ -107,20 +110,27 @@ def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
 
 
 def missing_of(
-    contract: Contract, read: Source, grants: Grants, *, is_trusted: bool, skill: str
+    contract: Contract,
+    read: Source,
+    grants: Grants,
+    *,
+    is_trusted: bool,
+    skill: str,
+    passed: Sequence[str] = (),
+    dotfiles: Sequence[str] = (),
 ) -> tuple[Missing, ...]:
-    """Return what the script of *contract* lacks on this machine; empty where it is
-    ready, or there is no script.
+    """Return what the script of *contract* lacks on this machine; empty if it is ready,
+    or if the contract has no script.
 
-    What a trusted skill asks for needs no grant; a secret that only its script asks for
-    does. *skill* is the name to type in a
-    command.
+    A trusted skill needs no grants for its contract's requirements, but needs one for a
+    secret that only its script asks for. *skill* is the name to type in a command.
+    *passed* are the variables that the host gives every script; *dotfiles* are the
+    workspace's dotfiles that the call names and the host has not granted.
     """
     script = contract.run.get("script")
     if not isinstance(script, str):
         return ()
-    # As it is written in the contract, "./scripts/run.py" and "scripts/run.py" are one
-    # file with one lock.
+    # "./scripts/run.py" and "scripts/run.py" in a contract are one file with one lock.
     script = posixpath.normpath(script)
     try:
         source = read(script)
@@ -135,39 +145,22 @@ def missing_of(
     missing += _requirements(contract, is_trusted=is_trusted)
     asked = requirements_of(contract)
     needed = needed_variables(contract, source, script)
+    given = [*grants.environment, *passed]
     if is_trusted:
-        # It gets what its contract asks for, and what needs no grant.
-        free = without_grant(needed)
-        given = (*grants.environment, *asked.environment, *asked.optional, *free)
-        grants = replace(grants, environment=given)
+        # It gets the variables of its contract, and those that need no grant.
+        given += [*asked.environment, *asked.optional, *without_grant(needed)]
         asked = Requirements()
     if script.endswith(".py"):
-        # PEP 723 declares dependencies for Python alone; of another language the
-        # interpreter is what can be checked.
+        # PEP 723 declares dependencies only for Python; for another language only the
+        # interpreter can be checked.
         missing += _packages(script, source, read, skill)
-    missing += _not_granted(asked, needed, grants, skill)
+    withheld = _withheld((*asked.environment, *needed), given)
+    missing += _not_granted(asked, withheld, dotfiles, grants, skill)
     return tuple(missing)
 
 
-def missing_dotfiles(dotfiles: Sequence[str], skill: str) -> tuple[Missing, ...]:
-    """Return the grants for the *dotfiles* of the workspace that a call of *skill*
-    names.
-    """
-    action = how_to_grant(skill, dotfiles=dotfiles)
-    return tuple(
-        Missing(
-            "grant",
-            f"the call names {path!r}, which begins with a dot and is not granted",
-            action,
-        )
-        for path in dotfiles
-    )
-
-
 def needed_variables(contract: Contract, source: bytes, script: str) -> tuple[str, ...]:
-    """Return the variables without which *script* cannot run, and which it does not get
-    as every script does.
-    """
+    """Return the variables that *script* needs beyond those that every script gets."""
     # The author of a contract knows better what is optional.
     known = {*GIVEN_VARIABLES, *requirements_of(contract).optional}
     found = script_variables(source, script).needed
@@ -175,8 +168,8 @@ def needed_variables(contract: Contract, source: bytes, script: str) -> tuple[st
 
 
 def without_grant(needed: Iterable[str]) -> tuple[str, ...]:
-    """Return those of *needed* that the script of a trusted skill gets although no
-    contract names them: all that do not have the name of a secret.
+    """Return the *needed* variables that a trusted skill's script gets without being
+    named in a contract: all except those named like secrets.
     """
     return tuple(name for name in needed if not is_secret_name(name))
 
@@ -184,8 +177,8 @@ def without_grant(needed: Iterable[str]) -> tuple[str, ...]:
 def withheld_variables(
     source: bytes, script: str, given: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the variables that *script* reads without needing them, that are set on
-    this machine, and that are not among those *given* to it.
+    """Return the optional variables of *script* that are set on this machine and not
+    *given* to it.
     """
     known = {*given, *GIVEN_VARIABLES, *SESSION_VARIABLES, *DIRECTORY_VARIABLES}
     read = script_variables(source, script).read
@@ -207,17 +200,18 @@ def interpreter_from_lock(script: str, read: Source) -> str | None:
 
 
 def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
-    """Raise an error that names everything in *missing*, and what to do about it.
+    """Raise an error that names everything in *missing*, with the remedies.
 
     Raises:
-        AccessDeniedError: only the host's grants are missing.
-        InvalidSkillError: there is no such script.
+        AccessDeniedError: only grants of the host are missing.
+        InvalidSkillError: the script does not exist.
         ToolNotAvailableError: something is not installed, or not set.
     """
     if not missing:
         return
     kinds = {each.kind for each in missing}
-    # One error for several causes: what no grant or installation repairs comes first.
+    # One error for several causes: first those that neither a grant nor an installation
+    # removes.
     error: type[SkillRuntimeError] = ToolNotAvailableError
     if "script" in kinds:
         error = InvalidSkillError
@@ -242,11 +236,10 @@ def _interpreter(script: str, source: bytes) -> Iterator[Missing]:
 
 
 def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
-    """Yield the commands, packages and platforms of ``requires`` that are not there,
-    and the variables not set.
+    """Yield the missing commands, packages and platforms of ``requires``, and its unset
+    variables.
     """
-    # Where the script will look: a command of the host's own PATH is not seen in a
-    # sandbox.
+    # Search the PATH of the script: the host's own PATH does not apply in a sandbox.
     path = None
     if not is_trusted:
         directory = os.path.dirname(sys.executable)  # noqa: PTH120
@@ -304,30 +297,40 @@ def _python_version(required: str | None) -> Iterator[Missing]:
     try:
         fits = SpecifierSet(required).contains(present, prereleases=True)
     except InvalidSpecifier:
-        return  # unknown: PEP 723 lets a tool ignore what it cannot read
+        return  # unknown: PEP 723 lets a tool ignore an unreadable block
     if not fits:
         message = f"it needs Python {required}, and this is {present}"
         yield Missing("interpreter", message, f"Tell the user: {message}")
 
 
-def _not_granted(
-    asked: Requirements, needed: Sequence[str], grants: Grants, skill: str
-) -> Iterator[Missing]:
-    """Yield what a skill asks for, and the variables *needed* by its script, that are
-    not granted.
-    """
-    given = {*grants.environment, *DIRECTORY_VARIABLES}
+def _withheld(names: Iterable[str], given: Iterable[str]) -> list[str]:
+    """Return the *names* that are set in this process and not *given* to the script."""
+    known = {*given, *DIRECTORY_VARIABLES}
     withheld = []
-    for name in dict.fromkeys((*asked.environment, *needed)):
+    for name in dict.fromkeys(names):
         # A variable that is not set is reported as missing, or by the script itself; a
         # grant would not help there.
-        if name in os.environ and name not in given:
+        if name in os.environ and name not in known:
             withheld.append(name)
+    return withheld
+
+
+def _not_granted(
+    asked: Requirements,
+    withheld: Sequence[str],
+    dotfiles: Sequence[str],
+    grants: Grants,
+    skill: str,
+) -> Iterator[Missing]:
+    """Yield each missing grant: for the contract's requirements, for variables
+    *withheld* from the script, and for *dotfiles* that the call names.
+    """
     needs_network = bool(asked.network) and not grants.network
     needs_write = bool(asked.write) and not grants.write
-    # One sentence that grants everything: each grant on its own line would replace the
-    # one before.
-    action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
+    lacking = Grants(needs_network, tuple(withheld), dotfiles=tuple(dotfiles))
+    # One sentence that grants everything, because separate lines of code would replace
+    # each other's grants.
+    action = how_to_grant(skill, grants | lacking, write=needs_write)
     if needs_network:
         yield Missing(
             "grant",
@@ -346,42 +349,17 @@ def _not_granted(
             f"it needs to write to {', '.join(asked.write)}, which is not granted",
             action,
         )
-
-
-def how_to_grant(
-    skill: str,
-    environment: Sequence[str] = (),
-    *,
-    network: bool = False,
-    write: bool = False,
-    dotfiles: Sequence[str] = (),
-    files: Sequence[str] = (),
-) -> str:
-    """Return the sentence that says how the host grants this to *skill*.
-
-    >>> how_to_grant("pdf", ["TOKEN"], network=True).partition("grants=")[2]
-    "{'pdf': Grants(network=True, environment=('TOKEN',))})"
-    """
-    parts = []
-    if network:
-        parts.append("network=True")
-    if environment:
-        parts.append(f"environment={tuple(environment)!r}")
-    if write:
-        parts.append("write=(DIRECTORY,)")
-    if dotfiles:
-        parts.append(f"dotfiles={tuple(dotfiles)!r}")
-    if files:
-        parts.append(f"files={tuple(files)!r}")
-    return (
-        f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
-        f"Grants({', '.join(parts)})}})"
-    )
+    for path in dotfiles:
+        yield Missing(
+            "grant",
+            f"the call names {path!r}, which begins with a dot and is not granted",
+            action,
+        )
 
 
 def missing_packages(dependencies: tuple[str, ...]) -> list[str]:
-    """Return those of *dependencies* that are not installed for this interpreter, or in
-    a version that does not fit.
+    """Return the *dependencies* that are missing for this interpreter, or installed in
+    an unfit version.
 
     >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2"))
     ['no-such-package-anywhere>=2']
@@ -409,7 +387,7 @@ def _is_installed(text: str) -> bool:
 
     try:
         requirement = Requirement(text)
-    # Reported as missing: an unreadable requirement must not pass for one that is met.
+    # Report it as missing: an unreadable requirement must not count as met.
     except InvalidRequirement:
         return False
     # PEP 508: where its marker is false, a requirement does not apply.
@@ -419,6 +397,6 @@ def _is_installed(text: str) -> bool:
         version = importlib.metadata.version(canonicalize_name(requirement.name))
     except importlib.metadata.PackageNotFoundError:
         return False
-    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only
-    # where pip chooses).
+    # Accept pre-releases, because someone chose to install them (PEP 440 excludes them
+    # only when pip chooses).
     return requirement.specifier.contains(version, prereleases=True)

@@ -1,8 +1,8 @@
-"""What a script wrote: what it printed on stdout, and its words on stderr, fit to be
-shown.
+"""Read the output of a script: its result on stdout, and its messages on stderr, safe
+to be shown.
 
-Whatever it printed reaches the caller, also when it failed: one JSON value, else the
-text.
+Everything that it printed reaches the caller, even if it failed: as one JSON value,
+else as text.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -26,6 +27,7 @@ from skillruntime.catalog.visibility import (
 )
 from skillruntime.derive.script_output import read_output, text_output
 from skillruntime.errors import SkillOutputError
+from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.runtime.sandbox.protocol import Finished
 
 __all__ = [
@@ -44,25 +46,24 @@ __all__ = [
     "worth_masking",
 ]
 
-_SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
+_SURROGATE_ESCAPE = lazy_pattern(r"\\[uU][dD][89a-fA-F]")
 _QUOTED_LINE = 300  # characters of a script's own words in a message
 _TAIL = 2_000  # characters of stderr that are kept in an answer
 _MOST_LINES = 200
-"""Lines at which a result is looked for: a script that logs more than this is reported
-without them.
+"""The most lines in which a result is looked for; a longer log is reported without one.
 """
-# Node ends the report of an error that nothing caught with the error, its stack, an
-# empty line and its own version.
-_NODE_VERSION = re.compile(r"Node\.js v[\d.]+")
-_NODE_ERROR = re.compile(r"(?:[A-Z]\w*)?Error(?: \[\w+\])?: \S")
-_SHORTEST_SECRET = 4  # shorter values occur in any text
+# Node ends the report of an uncaught error with the error, its stack, an empty line and
+# its own version.
+_NODE_VERSION = lazy_pattern(r"Node\.js v[\d.]+")
+_NODE_ERROR = lazy_pattern(r"(?:[A-Z]\w*)?Error(?: \[\w+\])?: \S")
+_SHORTEST_SECRET = 4  # shorter values occur by chance
 
 
 class Printed(NamedTuple):
-    """What a script printed: one JSON value, else its text; None where it printed
+    """The printed output: one JSON value, else the text; None if the script printed
     nothing.
 
-    *warning* names what keeps it from being read as it was meant: bytes that are not
+    *warning* names a defect that changes how the output is read: bytes that are not
     UTF-8, or ``NaN`` in JSON.
     """
 
@@ -71,7 +72,7 @@ class Printed(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a script wrote, fit to be shown: no host paths, no hidden characters, no
+    """A script's output, safe to be shown: without host paths, hidden characters and
     *secrets*.
     """
 
@@ -80,29 +81,25 @@ class Report(NamedTuple):
     secrets: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return all of its stderr that was kept."""
+        """Return the kept part of stderr."""
         text, _ = decoded(self.finished.stderr)
         return self.visible(self.without_paths(text)).strip()
 
     def without_paths(self, text: str) -> str:
-        """Return *text* with short names in place of the host's directories."""
+        """Return *text* with the host's directories replaced by short names."""
         for path, short in self.shortened:
             text = path.sub(short.replace("\\", "\\\\"), text)
         return text
 
     def visible(self, text: str) -> str:
-        """Return *text* without hidden characters, which may have been inside one of
-        the secrets.
-        """
+        """Return *text* without hidden characters, which may have split a secret."""
         text = visible_text(text)
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
 
     def last_line(self) -> str:
-        """Return the last line of its stderr, where Node ends it the one that says what
-        was wrong.
-        """
+        """Return the last line of stderr; for Node, the line that states the error."""
         lines = self.text().splitlines()
         if not lines:
             return ""
@@ -113,29 +110,29 @@ class Report(NamedTuple):
         return capped(last.strip(), _QUOTED_LINE)
 
     def tail(self) -> str:
-        """Return the last 2,000 characters of its stderr."""
+        """Return the last 2,000 characters of stderr."""
         return self.text()[-_TAIL:]
 
 
 def worth_masking(secrets: Iterable[str]) -> list[str]:
-    """Return those of *secrets* that do not occur in any text, the longest first: one
-    may contain another.
+    """Return the *secrets* that are too long to occur by chance, the longest first,
+    because one may contain another.
     """
     long_enough = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     return sorted(long_enough, key=len, reverse=True)
 
 
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
-    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or
-    Python escapes it.
+    """Return *finished* with each of *secrets* replaced by ``***``, also in the escapes
+    of JSON and Python.
 
-    A script may print the variables that it was granted: in a traceback, or on purpose.
-    What it encodes is not found.
+    A script may print its granted variables in a traceback, or on purpose. An otherwise
+    encoded secret is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
     for secret in worth_masking(secrets):
-        # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}`
-        # show the repr.
+        # The forms of JSON and of Python's tracebacks: KeyError and `{secret!r}` show
+        # the repr.
         quoted = [
             json.dumps(secret),
             json.dumps(secret, ensure_ascii=False),
@@ -151,8 +148,8 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
 def shortened_paths(
     *named: tuple[Path, str],
 ) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return what to write in place of the host's paths: those of *named*, of Python
-    and of the home directory.
+    """Return the replacements for the host's paths: those of *named*, of Python and of
+    the home directory.
     """
     pairs = [(str(path), short) for path, short in named]
     pairs += [
@@ -169,7 +166,7 @@ def shortened_paths(
 
 
 def how_it_ended(exit_code: int) -> str:
-    """Return the end of a sentence about a script that failed.
+    """Return the end of a sentence that says how the script ended.
 
     >>> how_it_ended(3), how_it_ended(-9)
     ('failed with exit code 3', 'was ended by SIGKILL')
@@ -183,8 +180,8 @@ def how_it_ended(exit_code: int) -> str:
 
 
 def decoded(written: bytes) -> tuple[str, str | None]:
-    r"""Return what a script wrote as text, without a byte order mark, and which byte is
-    not UTF-8, if there is one.
+    r"""Decode the output of a script, without a byte order mark; also return the first
+    byte that is not UTF-8, if any.
 
     >>> decoded(b"\xef\xbb\xbfok")
     ('ok', None)
@@ -203,11 +200,9 @@ def decoded(written: bytes) -> tuple[str, str | None]:
 
 
 def _encodings_of(content: bytes) -> str:
-    """Return the encodings that can read *content*, as words; Latin-1 reads
-    anything.
-    """
+    """Describe the encodings that can read *content*; Latin-1 can read any bytes."""
     candidates = ["cp1252", "cp932", "gb18030", "latin-1"]
-    # Text in UTF-16 has a zero byte in each ASCII character, other text has none.
+    # UTF-16 text has a zero byte in each ASCII character; other text has none.
     if b"\0" in content:
         candidates = ["utf-16", "latin-1"]
     found = []
@@ -223,9 +218,7 @@ def _encodings_of(content: bytes) -> str:
 
 
 def parse_text_output(stdout: bytes) -> Printed:
-    """Return the output of a script of the ordinary kind: any text, read as JSON only
-    where it is JSON.
-    """
+    """Return the output of an ordinary script: any text, parsed if it is JSON."""
     text, fault = decoded(stdout)
     if fault is not None:
         fault = f"The output is not UTF-8: {fault}"
@@ -249,7 +242,7 @@ def _is_plain(output: Any) -> bool:
 
 
 def _constant_warning(text: str) -> str | None:
-    """Return a warning where *text* would be JSON but for NaN or an infinity."""
+    """Return a warning if *text* would be JSON except for NaN or an infinity."""
     name = _constant_in(text)
     if name is None:
         return None
@@ -271,17 +264,17 @@ def _constant_in(text: str) -> str | None:
 
 
 def failed_output(report: Report, *, is_text: bool) -> Printed:
-    """Return what a script printed that gave no result, without the host's paths.
+    """Return the output of a script without a result, with the host's paths removed.
 
-    *is_text* is for a script whose output may be any text; its text is ``{"stdout":
-    ...}``, as that of a result.
+    With *is_text* the output may be any text, which becomes ``{"stdout": ...}`` as in a
+    result.
     """
     text, fault = decoded(report.finished.stdout)
     if not text.strip():
         return Printed(None)
     text = report.without_paths(text)
     warning = _constant_warning(text)
-    # Where it was stopped, the limit may have cut a character.
+    # If the script was stopped, the limit may have cut a character.
     if fault is not None and not report.finished.flooded:
         warning = f"The output is not UTF-8: {fault}"
     if is_text:
@@ -299,7 +292,8 @@ def parse_json_output(finished: Finished) -> Any:
     """Return the one JSON value that a script printed.
 
     Raises:
-        SkillOutputError: it printed nothing, or something else; the error quotes it.
+        SkillOutputError: the script printed nothing, or something else, which the error
+            quotes.
     """
     if not finished.stdout.strip():
         raise SkillOutputError(
@@ -321,7 +315,7 @@ def parse_json_output(finished: Finished) -> Any:
 
 
 def _not_json(text: str, error: Exception) -> SkillOutputError:
-    """Return the error of *text*, which is not one JSON value: *error* says where."""
+    """Return the error for *text*, which is not one JSON value; *error* says where."""
     if (name := _constant_in(text)) is not None:
         return SkillOutputError(
             f"The script printed {name}, which JSON does not have",
@@ -347,11 +341,12 @@ def _not_json(text: str, error: Exception) -> SkillOutputError:
 
 
 def reported_failure(stdout: str, *, is_text: bool = False) -> dict[str, Any] | None:
-    """Return the report of a failing script in the form of 31.2, or None.
+    """Return the report of a failing script in the form of the contract document,
+    31.2, or None.
 
-    With *is_text* the script knows nothing of that form: then only errors that each
-    have a code and a message are a report, and not the findings of a checker that has
-    a list of this name.
+    With *is_text* the script does not know that form: then only a list in which each
+    error has a code and a message is a report, not a checker's findings under the same
+    name.
     """
     try:
         document = _strict_json(stdout)
@@ -373,7 +368,7 @@ def reported_failure(stdout: str, *, is_text: bool = False) -> dict[str, Any] | 
 
 
 def _is_error(item: Any) -> bool:
-    """Return whether *item* is an error in the form of 31.2."""
+    """Return whether *item* is an error in the form of the contract document, 31.2."""
     if not isinstance(item, dict):
         return False
     return isinstance(item.get("code"), str) and isinstance(item.get("message"), str)
@@ -387,8 +382,8 @@ def capped(text: str, limit: int) -> str:
 
 
 def _quoted(text: str, limit: int) -> str:
-    r"""Return *text* as a message quotes it; text without a visible character is
-    described instead.
+    r"""Quote *text* for a message; text without a visible character is described
+    instead.
 
     >>> _quoted("Loading\n", 20), _quoted("\0\0", 20)
     ("'Loading'", 'hidden characters (control character 2)')
@@ -400,11 +395,11 @@ def _quoted(text: str, limit: int) -> str:
 
 
 def _strict_json(text: str) -> Any:
-    """Return the value of *text*, which every JSON reader reads alike.
+    """Parse *text* strictly, so that every JSON reader reads the same value.
 
-    Python's reader takes more than RFC 8259: NaN, a number that overflows to infinity
-    (section 6), and half of a surrogate pair (section 8.2), which no UTF-8 text can
-    hold. Each would break whoever reads the envelope.
+    Python's reader accepts more than RFC 8259: NaN, a number that overflows to infinity
+    (section 6), and half of a surrogate pair (section 8.2), which UTF-8 cannot hold.
+    Each would break a reader of the envelope.
     """
     value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     if _SURROGATE_ESCAPE.search(text) is not None:
@@ -435,21 +430,30 @@ def text_besides_result(stdout: str) -> str | None:
     >>> text_besides_result("done") is None
     True
     """
+    found = _value_in(stdout, 0)
+    # With two values it is unclear which one is the result.
+    if found is None or _value_in(stdout, found[1]) is not None:
+        return None
+    start, end = found
+    parts = [stdout[:start].strip(), stdout[end:].strip()]
+    return "\n".join(part for part in parts if part)
+
+
+def _value_in(text: str, start: int) -> tuple[int, int] | None:
+    """Return the span of the first JSON object or array that begins a line of *text* at
+    or after *start*; None if the first lines have none.
+    """
     decoder = json.JSONDecoder()
-    start = 0
-    for line in stdout.splitlines(keepends=True)[:_MOST_LINES]:
-        # A result begins a line: a brace inside a log line is part of what was logged.
+    for _ in range(_MOST_LINES):
+        line_end = text.find("\n", start)
+        line = text[start:] if line_end < 0 else text[start:line_end]
+        # A brace inside a log line is part of the log.
         if line.lstrip().startswith(("{", "[")):
             at = start + len(line) - len(line.lstrip())
-            try:
-                _, end = decoder.raw_decode(stdout, at)
-            except (ValueError, RecursionError):
-                pass
-            else:
-                # With two values there is no telling which one is the result.
-                if text_besides_result(stdout[end:]) is not None:
-                    return None
-                parts = [stdout[:at].strip(), stdout[end:].strip()]
-                return "\n".join(part for part in parts if part)
-        start += len(line)
+            with suppress(ValueError, RecursionError):
+                _, end = decoder.raw_decode(text, at)
+                return at, end
+        if line_end < 0:
+            return None
+        start = line_end + 1
     return None

@@ -1,1 +1,1 @@
-"""Who calls, and what a caller may do."""
+"""Identify callers, and decide what a caller may do."""

@@ -1,4 +1,4 @@
-"""Authentication: API keys, stored only as hashes, and what a caller may do."""
+"""Authenticate callers by API keys, which are stored only as hashes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ READ: Final = "skill:read"
 class Principal:
     """A caller with valid credentials.
 
-    ``skills`` are the ids it may call, all if it is None. ``scopes`` are those of its
-    token: ``skill:invoke`` to begin, cancel and complete executions, that or
-    ``skill:read`` to see them; None, as for an API key without scopes, is all. An
-    operator may also see, cancel and complete what others began.
+    ``skills`` are the ids of the skills that the caller may call; None allows all.
+    ``scopes`` are the scopes of its token: ``skill:invoke`` is needed to begin, cancel
+    and complete executions, either ``skill:invoke`` or ``skill:read`` to see them;
+    None, as for an API key without scopes, allows all. An operator may also see, cancel
+    and complete other callers' executions.
     """
 
     id: str
@@ -48,18 +49,18 @@ class Principal:
 
     @property
     def may_invoke(self) -> bool:
-        """Whether its scopes allow it to change anything."""
+        """Whether the caller's scopes allow it to change anything."""
         return self.scopes is None or INVOKE in self.scopes
 
     @property
     def may_read(self) -> bool:
-        """Whether its scopes allow it to see executions."""
+        """Whether the caller's scopes allow it to see executions."""
         return self.scopes is None or bool(self.scopes & {INVOKE, READ})
 
 
 def owner_of(principal: Principal | None) -> str:
-    """Return the name of a caller as executions store it; all anonymous callers share
-    one name.
+    """Return the name under which executions store a caller; all anonymous callers
+    share one name.
     """
     if principal is None:
         return ANONYMOUS
@@ -67,8 +68,8 @@ def owner_of(principal: Principal | None) -> str:
 
 
 class BadCredentialsError(Exception):
-    """The credentials are not valid. It does not say why: the reason would help an
-    attacker who guesses.
+    """The credentials are not valid. The error does not say why: the reason would help
+    an attacker who guesses.
     """
 
 
@@ -78,17 +79,30 @@ Authenticator = Callable[
 ]
 """Returns the caller of a request, or None if the request has no credentials that this
 authenticator reads. The second argument is ``caller.credentials`` of the body, for
-``custom`` schemes. A function that is not a coroutine function holds up all other
-requests until it returns.
+``custom`` schemes. A plain function blocks all other requests until it returns.
 
 Raises:
     BadCredentialsError: the request has credentials that are not valid.
 """
 
 
+def check_caller_name(name: str) -> None:
+    """Check that *name* is allowed for a caller with a key.
+
+    Raises:
+        ValueError: the name is blank, has a control character, or is the name that all
+            anonymous callers share.
+    """
+    if not name.strip() or not name.isprintable():
+        raise ValueError(f"{name!r} is not a name of a caller")
+    # Executions of the owner "anonymous" are shown to everyone who has their id.
+    if name == ANONYMOUS:
+        raise ValueError(f"{name!r} is the name of callers without a key")
+
+
 def new_key() -> str:
     """Return a new API key: 256 random bits, with a prefix that scanners for leaked
-    keys can know.
+    keys can recognize.
     """
     return "skr_" + secrets.token_urlsafe(32)
 
@@ -110,7 +124,8 @@ class KeyRing:
     """
 
     def __init__(self, keys: Mapping[str, Principal]) -> None:
-        # By hash: the time of a dictionary lookup reveals nothing about the key.
+        # Look keys up by hash: the time of a dictionary lookup does not reveal anything
+        # about the key.
         self._keys = dict(keys)
 
     @classmethod
@@ -136,10 +151,10 @@ class KeyRing:
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
-        """Return the caller that the key in *request* belongs to."""
+        """Return the caller to whom the key in *request* belongs."""
         # Read both headers, because many clients can set only one of them.
         key = request.headers.get("x-api-key") or bearer_token(request)
-        # 6.3 allows the key in the body too.
+        # The invocation protocol, section 6.3, allows the key in the body too.
         in_body = credentials.get("api_key") if credentials is not None else None
         if isinstance(in_body, str) and in_body:
             # Two different keys do not identify one caller.
@@ -159,12 +174,12 @@ async def identify(
     request: WireRequest,
     credentials: Mapping[str, Any] | None,
 ) -> Principal | None:
-    """Return the caller whom *authenticate* recognizes, which may be a coroutine
-    function or a plain one.
+    """Return the caller whom *authenticate*, a coroutine function or a plain function,
+    recognizes.
 
     Raises:
         BadCredentialsError: the credentials are not valid.
-        TypeError: it returned something else.
+        TypeError: *authenticate* returned something other than a caller or None.
     """
     principal = authenticate(request, credentials)
     if isinstance(principal, Awaitable):
@@ -193,8 +208,8 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
             except BadCredentialsError:
                 was_bad = True
             else:
-                # The first that knows the caller decides, whether or not others refused
-                # the credentials.
+                # The first authenticator that knows the caller decides, even if others
+                # refused the credentials.
                 if principal is not None:
                     return principal
         if was_bad:
@@ -213,7 +228,9 @@ def bearer_token(request: WireRequest) -> str | None:
 
 
 def _is_same(key: str, other: str) -> bool:
-    """Return whether two API keys are equal, in a time that does not depend on them."""
+    """Return whether two API keys are equal, in a time that does not depend on the
+    keys.
+    """
     return hmac.compare_digest(key.encode(), other.encode("utf-8", "surrogatepass"))
 
 
@@ -221,8 +238,8 @@ def _principal(entry: Mapping[str, Any]) -> Principal:
     """Return the caller that an entry of a key file describes.
 
     Raises:
-        ValueError: its id is the one of anonymous callers.
-        KeyError: it has no id.
+        ValueError: the entry's id is the name of anonymous callers.
+        KeyError: the entry has no id.
     """
     caller = str(entry["id"])
     # Executions of the owner "anonymous" are shown to everyone who has their id.

@@ -1,6 +1,6 @@
-"""What a caller may do: which skills it sees and calls, and what its scopes allow.
+"""Decide which skills a caller may see and call, and what its scopes allow.
 
-It needs no I/O, because the caller is already identified.
+This needs no I/O, because the caller is already identified.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from skillruntime.remote.descriptor import AccessPolicy, AuthType
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.callers.access import INVOKE, Principal, owner_of
+from skillruntime.server.callers.rate_limits import counted_address
 from skillruntime.server.http.responses import RefusedError, refuse, refuse_login
 from skillruntime.server.published_skill import PublishedSkill
 
@@ -29,8 +30,8 @@ __all__ = [
 class Call:
     """One request on its way through the service.
 
-    ``was_bad`` says that its credentials are not valid. Such a request is treated as
-    anonymous where everyone may see the answer, and refused elsewhere.
+    ``was_bad`` means that its credentials are not valid. Such a request is treated as
+    anonymous if everyone may see the answer, and refused otherwise.
     """
 
     request: WireRequest
@@ -42,22 +43,22 @@ class Call:
 
     @property
     def owner(self) -> str:
-        """The caller, as executions name their owner."""
+        """The caller's name as the owner of executions."""
         return owner_of(self.principal)
 
     @property
     def rated(self) -> str:
-        """The caller for whom rates are counted: an anonymous one has only its
+        """The caller for whom rates are counted; an anonymous caller is counted by its
         address.
         """
         if self.principal is None:
-            return f"at {self.request.peer}"
+            return f"at {counted_address(self.request.peer)}"
         return self.principal.id
 
     @property
     def knows_cancelled(self) -> bool:
-        """Whether the client states that it knows the status ``cancelled``; others get
-        ``failed``.
+        """Whether the client states that it knows the status ``cancelled``; other
+        clients get ``failed``.
         """
         names = self.request.headers.get("skill-extensions", "").split(",")
         return "cancelled" in [name.strip() for name in names]
@@ -65,7 +66,7 @@ class Call:
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:
     """Return the skills that this caller may see."""
-    # Every caller with a key sees the private skills; its key decides which of them it
+    # Every caller with a key sees all private skills; the key decides which of them it
     # may call (4.3).
     if call.principal is not None:
         return list(skills.values())
@@ -79,17 +80,18 @@ def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[Published
 def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSkill:
     """Return the skill of the call's path, if this caller may see it.
 
-    The answer for a private skill equals that for one that does not exist, to the last
-    byte.
+    The answers for a private skill and for a skill that does not exist are equal, byte
+    for byte.
 
     Raises:
-        RefusedError: there is none for this caller.
+        RefusedError: the skill does not exist for this caller.
     """
     absent = refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
     skill = skills.get(call.parts[0])
     if skill is None:
         raise absent
-    # 403 would say that it exists: section 7 lets a private skill be absent.
+    # 403 would reveal that the skill exists, and section 7 of the invocation protocol
+    # permits hiding a private skill.
     if skill.descriptor.access is AccessPolicy.PRIVATE and call.principal is None:
         raise absent
     call.skill_id = skill.id
@@ -100,15 +102,15 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
     """Return the skill of the call's path, if this caller may call it.
 
     Raises:
-        RefusedError: it does not exist, or the caller must not call it.
+        RefusedError: the skill does not exist, or the caller must not call it.
     """
     skill = find_skill(call, skills)
     descriptor = skill.descriptor
     if call.was_bad:
         raise refuse_login(descriptor)
     if call.principal is None:
-        # 4.4: the credentials that a descriptor asks for are required, even if everyone
-        # may see the skill.
+        # Skill descriptor, section 4.4: the credentials that a descriptor asks for are
+        # required, even if everyone may see the skill.
         if (
             descriptor.access is not AccessPolicy.PUBLIC
             or descriptor.auth.type is not AuthType.NONE
@@ -128,7 +130,7 @@ def check_scope(is_allowed: bool, scope: str) -> None:
     insufficient_scope).
 
     Raises:
-        RefusedError: it does not.
+        RefusedError: the token does not have the scope.
     """
     if not is_allowed:
         challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
@@ -142,7 +144,7 @@ def check_operator(call: Call, what: str) -> None:
     """Refuse a caller who is not an operator; *what* names the action in the message.
 
     Raises:
-        RefusedError: it is not.
+        RefusedError: the caller is not an operator.
     """
     if call.principal is None:
         raise refuse_login(None)

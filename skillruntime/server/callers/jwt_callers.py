@@ -32,11 +32,11 @@ __all__ = ["JwtCallers", "keys_from"]
 _ALGORITHMS: Final = ["RS256", "PS256", "ES256", "ES384", "EdDSA"]
 _log = logging.getLogger("skillruntime.remote")
 _REFRESH_AFTER: Final = 60.0
-"""Seconds that must pass before keys that we have are fetched again."""
+"""Seconds that must pass before known keys are fetched again."""
 _RETRY_AFTER: Final = 5.0
-"""Seconds that must pass before another attempt if there are no keys yet."""
+"""Seconds between attempts to fetch the keys while there are none yet."""
 _LONGEST: Final = 8192
-"""Characters of a token; a longer one is not decoded."""
+"""The most characters of a token; a longer token is not decoded."""
 # TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is,
 # before it verifies anything.
 _INVALID_TOKEN: Final = (JoseError, ValueError, TypeError)
@@ -45,9 +45,9 @@ _INVALID_TOKEN: Final = (JoseError, ValueError, TypeError)
 class JwtCallers:
     """An authenticator that recognizes callers by the tokens of one issuer.
 
-    *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is
-    unknown, at most once a minute. A token must name *issuer* and *audience*, must
-    expire, and must contain *scope* if it is set.
+    *fetch_keys* returns the issuer's JWKS; it is called at the start, and again when a
+    token names an unknown key, at most once a minute. A token must name *issuer* and
+    *audience*, must expire, and must contain *scope* if it is set.
     """
 
     def __init__(
@@ -77,11 +77,12 @@ class JwtCallers:
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
-        """Return the caller whose token *request* carries; None if it carries no JWT.
+        """Return the caller whose token *request* carries; None if the request has no
+        JWT.
 
         Raises:
             BadCredentialsError: the token is invalid.
-            RefusedError: 503, because the issuer's keys are not available now.
+            RefusedError: the issuer's keys are not available now (503).
         """
         token = bearer_token(request)
         # Another authenticator may know a bearer token that is not a JWT.
@@ -103,14 +104,31 @@ class JwtCallers:
             raise BadCredentialsError
         return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes)
 
+    async def read_keys(self) -> None:
+        """Fetch and keep the issuer's keys.
+
+        Raises:
+            InvalidSkillError: the keys cannot be fetched or are not valid.
+        """
+        document = await self._fetch()
+        try:
+            keys = list(document.get("keys", []))
+            self._keys = KeySet.import_key_set({"keys": keys})
+        # A key that is not an object, or whose members are not text, raises
+        # AttributeError or TypeError.
+        except (JoseError, ValueError, AttributeError, TypeError, KeyError) as error:
+            raise InvalidSkillError(
+                f"The issuer's JWKS does not hold keys that can be read: {error}"
+            ) from None
+
     def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
         decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
         self._claims.validate(decoded.claims)
         return dict(decoded.claims)
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
-        """Return the issuer's keys; *is_unknown* says that a token names a key that is
-        not among them, so that they are fetched again.
+        """Return the issuer's keys; fetch them again if a token names a key that is not
+        among them (*is_unknown*).
 
         Raises:
             RefusedError: no keys are available at the moment.
@@ -122,10 +140,8 @@ class JwtCallers:
         if is_missing or is_outdated:
             self._fetched_at = self._clock()
             try:
-                document = await self._fetch()
-                keys = list(document.get("keys", []))
-                self._keys = KeySet.import_key_set({"keys": keys})
-            except (InvalidSkillError, JoseError, ValueError) as error:
+                await self.read_keys()
+            except InvalidSkillError as error:
                 _log.warning("the issuer's keys cannot be fetched: %s", error)
         if self._keys is None:
             raise refuse_for_now(
@@ -137,9 +153,9 @@ class JwtCallers:
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the scopes that a token names; None if it does not mention scopes.
 
-    RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes
-    a list there; Microsoft Entra writes the string and Okta a list in ``scp``. Any
-    other form grants nothing.
+    RFC 8693, 4.2 defines one string with spaces in ``scope``. Duende IdentityServer
+    writes a list there; Microsoft Entra writes the string and Okta a list in ``scp``.
+    Any other form grants nothing.
     """
     if "scope" in claims:
         claim = claims["scope"]

@@ -1,5 +1,5 @@
-"""Where API keys are kept, hashed: in a file, or in the database that servers share.
-Changes need no restart.
+"""Keep hashed API keys in a file, or in the database that servers share. Changes need
+no restart.
 """
 
 from __future__ import annotations
@@ -15,16 +15,37 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from skillruntime.errors import InvalidSkillError
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.remote.http_message import WireRequest
-from skillruntime.server.callers.access import KeyRing, Principal, hash_key, new_key
+from skillruntime.server.callers.access import (
+    KeyRing,
+    Principal,
+    check_caller_name,
+    hash_key,
+    new_key,
+)
+from skillruntime.server.data_directory import make_data_directory
 from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.executions.open_executions import check_url
 
-__all__ = ["DatabaseKeys", "KeyFile", "add_key", "revoke_keys", "shared_secret"]
+__all__ = [
+    "DatabaseKeys",
+    "KeyFile",
+    "add_key",
+    "check_arrived",
+    "end_arrival",
+    "receive_keys",
+    "revoke_keys",
+    "shared_secret",
+]
 
 _log = logging.getLogger("skillruntime.server")
 _EMPTY: Final = '{"keys": []}'
+"""The text that stands for a list in which no key was ever made; a changed list is
+written with an indent.
+"""
+_ARRIVING: Final = "arriving"
+"""The entry of a database into which a server's data is being moved."""
 _NAME: Final = "skillruntime keys"  # of the session, as the database shows it
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY KEY, value TEXT "
@@ -36,8 +57,8 @@ class KeyFile:
     """An authenticator that recognizes callers by the keys of a file, which is read
     again when it has changed.
 
-    A file that has become unreadable changes nothing until it can be read again; one
-    that is deleted revokes all keys.
+    While the file is unreadable, the last known keys stay valid; deleting the file
+    revokes all keys.
 
     Raises:
         InvalidSkillError: the file is not a key file.
@@ -50,6 +71,11 @@ class KeyFile:
 
     def __len__(self) -> int:
         return len(self._ring)
+
+    @property
+    def were_made(self) -> bool:
+        """Whether there are keys, or were before the last one was revoked."""
+        return True
 
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
@@ -83,6 +109,12 @@ class DatabaseKeys:
     def __len__(self) -> int:
         return len(self._ring)
 
+    @property
+    def were_made(self) -> bool:
+        """Whether there are keys, or were before the last one was revoked."""
+        # A database in which no key was ever made has no entry.
+        return self._text != _EMPTY
+
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
@@ -90,21 +122,32 @@ class DatabaseKeys:
         return await self._ring(request, credentials)
 
     async def refresh_every(self, seconds: float) -> None:
-        """Read the keys again and again, until this is cancelled."""
+        """Read the keys repeatedly until cancelled."""
+        logged = ""
         while True:
             await anyio.sleep(seconds)
             try:
                 text = await anyio.to_thread.run_sync(
                     _read_keys, self._url, abandon_on_cancel=True
                 )
-            except DatabaseAwayError:
-                # Valid keys stay valid while the database is away, so that clients can
-                # still poll running work.
+                # Parse the text only if it changed: a list of ten thousand keys would
+                # otherwise be parsed every two seconds.
+                ring = self._ring
+                if text != self._text:
+                    ring = KeyRing.from_text(text)
+            except (DatabaseAwayError, SkillRuntimeError) as error:
+                # Known keys stay valid while the database is unavailable, so that
+                # clients can still poll running work.
+                if isinstance(error, SkillRuntimeError) and str(error) != logged:
+                    logged = str(error)
+                    _log.error("the keys could not be read again: %s", logged)
                 continue
-            # Parse the text only if it changed: a list of ten thousand keys would
-            # otherwise be parsed every two seconds.
             if text != self._text:
-                ring = KeyRing.from_text(text)
+                if not self.were_made:
+                    _log.warning(
+                        "the first key was made: start this server again, so that "
+                        "calls need one"
+                    )
                 self._text = text
                 self._ring = ring
 
@@ -120,8 +163,13 @@ def add_key(
     """Return a new API key for *caller*; only its hash is kept, in the file or
     PostgreSQL database *place*.
 
-    The key allows the *skills* and *scopes* that are named, or all if none is named.
+    The key allows the given *skills* and *scopes*, or all of them if none is given.
+
+    Raises:
+        ValueError: *caller* is not a valid name, or is the name of callers without a
+            key.
     """
+    check_caller_name(caller)
     key = new_key()
     entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
     limits = {"skills": list(skills), "operator": operator, "scopes": list(scopes)}
@@ -131,8 +179,8 @@ def add_key(
 
 
 def revoke_keys(place: Path | str, caller: str) -> int:
-    """Remove every key of *caller* from the file or database *place*, and return how
-    many there were.
+    """Remove every key of *caller* from the file or database *place*, and return the
+    number of removed keys.
     """
     removed: list[dict[str, Any]] = []
 
@@ -160,11 +208,106 @@ def shared_secret(url: str) -> bytes:
     return bytes.fromhex(_with_database(url, read_or_create))
 
 
+def receive_keys(url: str, keys: Path, secret: bytes, moved_to: str | None) -> int:
+    """Begin to move a server's data into the database *url*: store its *secret* and the
+    keys of the file *keys*. Return how many keys were new; none if this was done
+    before, so that keys which were revoked meanwhile stay revoked.
+
+    *moved_to* is the database into which an earlier move has begun.
+
+    Raises:
+        SkillRuntimeError: the database has another secret, or is not *moved_to*, or
+            has received the data already.
+    """
+    arriving: list[dict[str, Any]] = []
+    if keys.exists():
+        text = keys.read_text("utf-8")
+        KeyRing.from_text(text)  # raises if it is not a key file
+        arriving = json.loads(text)["keys"]
+
+    def receive(execute: Any) -> str:
+        if _has_secret(execute, secret, moved_to):
+            if not _read(execute, _ARRIVING, ""):
+                raise SkillRuntimeError(
+                    "The database already received the data of this directory, which "
+                    "is a copy of it or was restored"
+                )
+            return "0"
+        if moved_to is not None:
+            raise _moved_elsewhere(moved_to)
+        new = list[dict[str, Any]]()
+
+        def add_new(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            known = {entry.get("sha256") for entry in entries}
+            new[:] = [entry for entry in arriving if entry.get("sha256") not in known]
+            return [*entries, *new]
+
+        if keys.exists():
+            _rewrite_keys(execute, add_new)
+        for name, value in (("secret", secret.hex()), (_ARRIVING, "1")):
+            execute("INSERT INTO skillruntime.meta VALUES (%s, %s)", (name, value))
+        return str(len(new))
+
+    return int(_with_database(url, receive))
+
+
+def end_arrival(url: str, secret: bytes, moved_to: str | None) -> None:
+    """Let servers start on the database *url*, which has received all data.
+
+    Raises:
+        SkillRuntimeError: the database has another secret, or none.
+    """
+
+    def end(execute: Any) -> str:
+        if not _has_secret(execute, secret, moved_to):
+            raise _moved_elsewhere(moved_to)
+        execute("DELETE FROM skillruntime.meta WHERE name = %s", (_ARRIVING,))
+        return ""
+
+    _with_database(url, end)
+
+
+def check_arrived(url: str) -> None:
+    """Check that no server's data is being moved into the database *url*.
+
+    Raises:
+        SkillRuntimeError: a move is not complete.
+    """
+    if _with_database(url, lambda execute: _read(execute, _ARRIVING, "")):
+        raise SkillRuntimeError(
+            "A server's data is only partly in this database: run the command with "
+            "--move-to again, until it ends"
+        )
+
+
+def _has_secret(execute: Any, secret: bytes, moved_to: str | None) -> bool:
+    """Return whether the database has *secret*; False if it has none.
+
+    Raises:
+        SkillRuntimeError: it has another one.
+    """
+    known = _read(execute, "secret", "")
+    if known in ("", secret.hex()):
+        return bool(known)
+    if moved_to is not None:
+        raise _moved_elsewhere(moved_to)
+    raise SkillRuntimeError(
+        "The database belongs to other servers, and has their secret; move the data "
+        "into a new database"
+    )
+
+
+def _moved_elsewhere(moved_to: str | None) -> SkillRuntimeError:
+    return SkillRuntimeError(
+        f"This directory was moved to {moved_to}, not to this database"
+    )
+
+
 def _change_keys(
     place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> None:
-    """Replace the entries of the key file or database *place* with those that *change*
-    returns.
+    """Replace the entries of the key file or database *place* with the entries that
+    *change* returns.
     """
     if isinstance(place, str):
         _change_in_database(place, change)
@@ -173,9 +316,9 @@ def _change_keys(
     if place.exists():
         text = place.read_text("utf-8")
     text = _changed(text, change)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # Rename the new file over the old one: a reader sees one list or the other, never
-    # a part.
+    make_data_directory(place.parent)
+    # Rename the new file over the old one: a reader sees the old list or the new one,
+    # never a part.
     written = place.with_suffix(".new")
     descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -189,15 +332,21 @@ def _change_in_database(
     url: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> None:
     def rewrite(execute: Any) -> str:
-        text = _changed(_read(execute, "keys", _EMPTY), change)
-        execute(
-            "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (text,),
-        )
-        return text
+        _rewrite_keys(execute, change)
+        return ""
 
     _with_database(url, rewrite)
+
+
+def _rewrite_keys(
+    execute: Any, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    text = _changed(_read(execute, "keys", _EMPTY), change)
+    execute(
+        "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (text,),
+    )
 
 
 def _changed(
@@ -210,28 +359,28 @@ def _changed(
 
 
 def _with_database(url: str, operation: Callable[[Any], str]) -> str:
-    """Return what *operation* gives; it runs in a separate transaction."""
+    """Run *operation* in a separate transaction, and return its result."""
     check_url(url)
     import psycopg
 
     from skillruntime.server.executions.postgres.postgres_connections import (
         connect,
-        to_away_error,
+        to_start_error,
     )
 
     try:
         with connect(url, _NAME) as connection, connection.transaction():
-            # Two processes must not both create the table, nor each write the list
-            # without the other's key.
+            # Two processes must not both create the table, and neither may overwrite
+            # the other's new key.
             connection.execute("SELECT pg_advisory_xact_lock(7305001)")
-            # A key may be made before the first server has started.
+            # Someone may create a key before the first server has started.
             tables = connection.execute("SELECT to_regclass('skillruntime.meta')")
             if tables.fetchall() == [(None,)]:
                 connection.execute("CREATE SCHEMA IF NOT EXISTS skillruntime")
                 connection.execute(_TABLE)
             return operation(connection.execute)
-    except psycopg.OperationalError as error:
-        raise to_away_error(error) from None
+    except psycopg.Error as error:
+        raise to_start_error(error) from None
 
 
 def _read_keys(url: str) -> str:

@@ -1,5 +1,5 @@
-"""How many requests one caller may send: each caller has a bucket of tokens that the
-monotonic clock fills.
+"""Limit how many requests one caller may send. Each caller has a bucket of tokens that
+refills by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, ip_address, ip_network
 
-__all__ = ["Limits", "RateLimiter"]
+__all__ = ["Limits", "RateLimiter", "counted_address"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server accepts. Rates are per caller, or per address for anonymous
+    """The limits of a server. Rates are per caller, or per address for anonymous
     callers; sizes are bytes.
 
     Each server counts rates by itself, so three servers together accept three times as
-    much; ``math.inf`` sets no limit.
+    much; ``math.inf`` removes a limit.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest
     run of any skill; ``output_bytes`` the longest output, as JSON.
@@ -36,11 +38,33 @@ class Limits:
     output_bytes: int = 1_000_000
 
 
-class RateLimiter:
-    """Allows each caller *per_minute* requests, and as many at once.
+@lru_cache(maxsize=4096)
+def counted_address(peer: str) -> str:
+    """Return the address under which rate limits count *peer*: for an IPv6 address its
+    /64 network, because one host may use every address in it (RFC 4291, 2.5.1).
 
-    At most *remembered* callers are held; the one idle longest is forgotten, which
-    resets its bucket.
+    >>> counted_address("2001:db8::1:2"), counted_address("::ffff:192.0.2.7")
+    ('2001:db8::/64', '192.0.2.7')
+    >>> counted_address("192.0.2.7"), counted_address("testclient")
+    ('192.0.2.7', 'testclient')
+    """
+    try:
+        address = ip_address(peer.partition("%")[0])  # without the zone
+    except ValueError:
+        return peer
+    if isinstance(address, IPv4Address):
+        return str(address)
+    # A dual-stack socket writes an IPv4 client's address in this form.
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, 64), strict=False))
+
+
+class RateLimiter:
+    """A limiter that allows each caller *per_minute* requests, also all at once.
+
+    At most *remembered* callers are kept; beyond that the longest idle caller is
+    forgotten, which resets its bucket.
     """
 
     def __init__(
@@ -57,8 +81,8 @@ class RateLimiter:
         self._remembered = remembered
 
     def take(self, caller: str) -> float:
-        """Take one from *caller*'s bucket; return 0, or the seconds until there is one
-        to take.
+        """Take a token from *caller*'s bucket; return 0, or the seconds until a token
+        is available.
 
         >>> limiter = RateLimiter(1, clock=lambda: 0.0)
         >>> limiter.take("a"), limiter.take("a"), limiter.take("b")
@@ -67,8 +91,8 @@ class RateLimiter:
         if math.isinf(self._rate):
             return 0.0
         now = self._clock()
-        # The bucket is filled when it is read, so no timer runs for callers that have
-        # left.
+        # The bucket is refilled when it is read, so callers that have left need no
+        # timer.
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)
         if level >= 1:

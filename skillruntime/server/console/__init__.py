@@ -1,1 +1,1 @@
-"""The pages of the server for people."""
+"""Serve web pages for people."""

@@ -1,5 +1,5 @@
-"""Draw the pages for people: values -> HTML. Nothing here asks the service, or decides
-anything.
+"""Draw the pages for people: turn values into HTML. This module neither calls the
+service nor makes decisions.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def draw_page(
     is_live: bool = False,
     forms: str = "",
 ) -> WireResponse:
-    """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while
-    it is open, and not *forms*.
+    """Return a page as *principal* sees it; with *is_live*, the open page redraws
+    *body* but not *forms*.
     """
     refresh = ""
     live = ""
@@ -73,7 +73,7 @@ def draw_page(
     if is_live:
         live = ' data-live="1"'
         script = f"<script>{_SCRIPT}</script>"
-        # Without scripts the whole page is loaded again, unless typed text would be
+        # Without scripts the browser reloads the whole page, unless typed text would be
         # lost.
         if "<textarea" not in forms:
             refresh = '<noscript><meta http-equiv="refresh" content="2"></noscript>'
@@ -113,7 +113,7 @@ def _draw_caller(principal: Principal | None, was_bad: bool) -> str:
 
 
 def draw_skill_card(skill: Mapping[str, Any]) -> str:
-    """Return a skill of the discovery document."""
+    """Return a skill of the discovery document as a card."""
     address = f"/ui/skills/{escape_segment(skill['id'])}"
     return (
         f'<section class="card"><h2><a href="{address}">{escape(skill["name"])}</a>'
@@ -125,11 +125,18 @@ def draw_skill_card(skill: Mapping[str, Any]) -> str:
 
 
 def draw_execution_card(
-    ticket: Ticket, execution: Execution, now: float, *, shows_owner: bool
+    ticket: Ticket,
+    execution: Execution,
+    now: float,
+    *,
+    shows_owner: bool,
+    forms: str = "",
 ) -> str:
-    """Return one execution of a list: its skill, state, duration and arguments."""
+    """Return one execution of a list: its skill, state, duration and arguments, and
+    *forms* that change it.
+    """
     owner = f"{escape(ticket.owner)} · " if shows_owner else ""
-    # Cut to one line: the page of the execution shows all of it.
+    # The arguments are cut to one line; the execution's own page shows all of them.
     arguments = json.dumps(ticket.arguments, ensure_ascii=False)
     if len(arguments) > _ARGUMENTS:
         arguments = arguments[: _ARGUMENTS - 1] + "…"
@@ -141,19 +148,19 @@ def draw_execution_card(
         f"{escape(execution.skill_id)}</a> {draw_status(execution.status.value)}</h2>"
         f'<p><code>{escape(arguments)}</code></p><p class="meta">{owner}'
         f"{started:%Y-%m-%d %H:%M:%S} UTC · {draw_duration(execution, now)}"
-        "</p></section>"
+        f"</p>{forms}</section>"
     )
 
 
 def draw_status(status: str) -> str:
-    """Return a state in its colour: what was cancelled has not failed."""
+    """Return a state in its colour; a cancelled execution does not look failed."""
     return f'<span class="status {escape(status)}">{escape(status)}</span>'
 
 
 def draw_duration(execution: Execution, now: float) -> str:
     """Return how long an execution took, or has taken until *now*."""
     stamps = execution.timestamps
-    # *now* is of the store's clock, as the timestamps are.
+    # *now* comes from the store's clock, like the timestamps.
     end = now
     if stamps.completed_at is not None:
         end = from_timestamp(stamps.completed_at)
@@ -195,7 +202,7 @@ def draw_field(
 
 
 def _draw_default(default: Any) -> str:
-    """Return a parameter's default as a form's text; empty where there is none."""
+    """Return a parameter's default as a form's text; empty if it has no default."""
     if default is None:
         return ""
     if isinstance(default, str):
@@ -209,7 +216,7 @@ def _draw_control(
     value: str,
     attributes: str,
 ) -> str:
-    """Return the element that a value is typed into or chosen from."""
+    """Return the HTML element in which the user types or chooses a value."""
     choices = schema.get("enum")
     if not choices and parameter.type == "boolean":
         choices = ["true", "false"]
@@ -238,8 +245,8 @@ def _draw_choices(choices: Sequence[Any], value: str, attributes: str) -> str:
 
 
 def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the violations of an invocation by the name of the input; under the empty
-    name are those that belong to none.
+    """Return the violations of an invocation by the name of the input; a violation that
+    belongs to no input has the empty name.
     """
     error = document.get("error")
     if not isinstance(error, Mapping):
@@ -258,7 +265,7 @@ def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str:
-    """Return the error of an answer, or of an execution; empty where it has none.
+    """Return the error of an answer or of an execution; empty if there is no error.
     *faults* belong to no field.
     """
     error = document.get("error")
@@ -268,7 +275,7 @@ def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str
     listed = f"<ul>{items}</ul>" if items else ""
     code = escape(str(error.get("code")))
     message = escape(str(error.get("message")))
-    # Red is for failures, and a caller who cancelled the execution knows that it did.
+    # Red is for failures, and a caller who cancelled the execution knows that.
     kind = "card problem"
     colour = "failed"
     if error.get("code") == "EXECUTION_CANCELLED":
@@ -281,9 +288,7 @@ def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str
 
 
 def draw_exit(metadata: Mapping[str, Any]) -> str:
-    """Return with which code a script ended that did not end with 0, and what it wrote
-    to stderr.
-    """
+    """Return the exit code of a script that failed, and its stderr."""
     drawn = ""
     if "exit_code" in metadata:
         ended = str(metadata["exit_code"])
@@ -300,7 +305,7 @@ def pretty(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-_ARGUMENTS: Final = 200  # characters of arguments in a list
+_ARGUMENTS: Final = 200  # the most characters of arguments in a list
 _JSON: Final[Mapping[str, str]] = {
     "array": 'JSON array, such as ["a", "b"]',
     "object": 'JSON object, such as {"name": 1}',

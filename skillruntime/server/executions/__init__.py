@@ -1,1 +1,3 @@
-"""Store and run executions: the interface of a store, and what all stores share."""
+"""Store and run executions: the interface of a store, and the code that all stores
+share.
+"""

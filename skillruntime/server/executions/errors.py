@@ -1,4 +1,4 @@
-"""Why a store of executions did not do what it was asked for."""
+"""Define the errors that a store of executions raises."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = [
 
 
 class DatabaseAwayError(Exception):
-    """The database cannot be reached or written. ``is_unknown``: what was sent last may
-    have been committed.
+    """The database cannot be reached or written. If ``is_unknown``, the last statement
+    may have been committed.
     """
 
     def __init__(self, message: str, *, is_unknown: bool = False) -> None:

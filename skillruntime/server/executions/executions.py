@@ -1,14 +1,15 @@
-"""The store of executions: its interface, and what it takes and gives.
+"""Define the interface of a store of executions, and its argument and result types.
 
-Law: what `Executions.submit` has returned is never lost. It ends in its right status,
-even if the process dies; a skill that must not run twice does not run twice.
+Law: an execution that `Executions.submit` has returned is never lost. It ends in the
+right status, even if the process dies; a skill that must not run twice does not run
+twice.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -35,7 +36,12 @@ Report = Callable[[Progress], None]
 """Reports the progress of a run."""
 
 Work = Callable[[Ticket, Report], Awaitable[Outcome]]
-"""Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
+"""Runs a ticket. The store cancels the run at its deadline, and when its caller cancels
+it. A runner that keeps the deadline itself may set ``grace``, the seconds after the
+deadline at which the store cancels the run. A runner with a true ``calls_begins``
+calls ``report.begins()`` itself, just before a skill may have an effect; for other
+runners the store assumes an effect from the beginning.
+"""
 
 
 Notify = Callable[[Ticket, Execution], Awaitable[bool | None]]
@@ -46,7 +52,7 @@ it.
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """An accepted call: ``is_new`` is false if the same request was accepted before
+    """An accepted call; ``is_new`` is false if the same request was accepted before
     under the same key.
     """
 
@@ -56,8 +62,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some executions with their tickets, the newest first, and where the next page
-    begins.
+    """A page of executions with their tickets, the newest first, and the cursor of the
+    next page.
     """
 
     executions: tuple[Execution, ...]
@@ -67,11 +73,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How executions are run and kept; all in seconds but the numbers.
+    """The terms under which executions run and are kept; all values but the counts are
+    seconds.
 
-    ``most_losses`` is how many servers may die while an execution runs before it is
-    held. ``per_skill`` limits how many of a skill run at once, ``per_caller`` how many
-    of each caller's.
+    ``most_losses`` is the number of servers that may die during an execution before it
+    is held. ``per_skill`` limits the running executions of a skill, ``per_caller``
+    those of a caller.
     """
 
     max_wait: float = 300.0
@@ -82,31 +89,31 @@ class Terms:
     per_caller: int | None = None
 
     def wait_of(self, ticket: Ticket) -> float:
-        """Return how long *ticket* may wait to begin, or to be completed."""
+        """Return how many seconds *ticket* may wait to begin, or to be completed."""
         return self.task_wait if ticket.is_task else self.max_wait
 
 
 class Executions(Protocol):
-    """The store of executions: the place for a host's own. Its methods take and return
-    values; callers were authorised.
-
-    Every store keeps the laws that `tests/server/test_execution_laws.py` tries on those
-    of this library: an accepted execution is never lost, an ended one never altered,
-    what must not run twice begins at most once, and what has not begun is run, however
-    often servers end.
+    """The store of executions; a host may implement its own. Its methods take and
+    return values; callers are already authorised. Every store keeps the laws that
+    `tests/server/test_execution_laws.py` checks for the stores of this library: an
+    accepted execution is never lost, and an ended one never altered. An execution that
+    must not run twice begins at most once. An execution that has not begun is run,
+    however often servers end.
     """
 
     async def submit(
         self, ticket: Ticket, *, most_unfinished: int | None = None
     ) -> Submitted:
-        """Accept *ticket*: when this returns, it is never lost. The same id again is
-        the same execution.
+        """Accept *ticket*; once this returns, the execution is never lost. A repeated
+        id returns the same execution.
 
         Raises:
             KeyReusedError: the id is known with another fingerprint.
-            TooManyError: the caller has *most_unfinished* executions that have not
-                ended, or more.
-            DatabaseAwayError: it could not be kept, or that is not known.
+            TooManyError: the caller has at least *most_unfinished* executions that have
+                not ended.
+            DatabaseAwayError: the ticket was not stored, or it is unknown whether it
+                was.
         """
         ...
 
@@ -115,35 +122,41 @@ class Executions(Protocol):
         ...
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return its new state."""
+        """Stop an execution if it has not ended, and return its new state."""
         ...
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside.
 
         Raises:
-            NotATaskError: it is not a task, or has ended.
+            NotATaskError: the execution is not a task, or has ended.
         """
         ...
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield its current state, then its state after every change, until it has
-        ended.
+        """Yield an execution's current state, then its state after every change, until
+        it has ended.
         """
         ...
 
     async def list(
-        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+        self,
+        owner: str | None,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        codes: Collection[str] = (),
     ) -> Page:
-        """Return a page of the executions of *owner*, or of everyone where it is None.
+        """Return a page of the executions of *owner*, or of everyone if *owner* is
+        None; with *codes* only the executions that ended with one of these error codes.
 
         Raises:
-            ValueError: the cursor is not one that this list returned.
+            ValueError: the cursor did not come from this list.
         """
         ...
 
     async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
-        """Return the tasks of *owner*, or of everyone where it is None, that wait for
+        """Return the tasks of *owner*, or of everyone if *owner* is None, that wait for
         completion, the oldest first.
         """
         ...
@@ -155,13 +168,22 @@ class Executions(Protocol):
         ...
 
     async def drain(self, seconds: float) -> None:
-        """Stop starting work, wait *seconds* for what runs, and hand over or end the
-        rest.
+        """Stop starting work, wait *seconds* for running executions, and hand over or
+        end the rest.
+        """
+        ...
+
+    async def try_write(self) -> None:
+        """Write a small test value to the database.
+
+        Raises:
+            DatabaseAwayError: the database does not accept the write.
         """
         ...
 
     async def counts(self) -> Mapping[str, int]:
-        """Return how many wait (``accepted``) and how many run (``running``).
+        """Return how many executions wait (``accepted``) and how many run
+        (``running``).
 
         Raises:
             DatabaseAwayError: the database does not answer.
@@ -174,17 +196,17 @@ class Executions(Protocol):
 
 
 def read_cursor(cursor: str | None) -> tuple[float, str] | None:
-    """Return the last execution of the page before: when it was created (seconds since
-    the epoch), and its id.
+    """Parse a cursor into the previous page's last execution: its creation time
+    (seconds since the epoch) and its id.
 
-    A cursor is not an offset: executions that begin, or are deleted, between two pages
-    would shift the second.
+    A cursor is not an offset: executions that begin or are deleted between two pages
+    would shift the second page.
 
     >>> read_cursor("1742481000.5~exec-1")
     (1742481000.5, 'exec-1')
 
     Raises:
-        ValueError: the cursor is not one that this list returned.
+        ValueError: the cursor did not come from this list.
     """
     if cursor is None:
         return None
@@ -194,8 +216,17 @@ def read_cursor(cursor: str | None) -> tuple[float, str] | None:
     return float(match[1]), match[2]
 
 
+def has_code(execution: Execution, codes: Collection[str]) -> bool:
+    """Return whether *execution* ended with one of the error *codes*; without codes,
+    return True.
+    """
+    if not codes:
+        return True
+    return execution.error is not None and execution.error.code in codes
+
+
 def to_json(value: Any) -> str:
-    """Return *value* as it is stored."""
+    """Return *value* as the JSON text that is stored."""
     # Escaped to ASCII, because half of a surrogate pair has no UTF-8 form, and
     # PostgreSQL refuses NUL in texts.
     return json.dumps(value, separators=(",", ":"))

@@ -1,5 +1,5 @@
-"""One execution as this process runs it: its deadline by the monotonic clock, its
-progress, its cancellation.
+"""Run one execution in this process, with a deadline by the monotonic clock, progress
+and cancellation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger("skillruntime.server")
 
 @dataclass(slots=True, eq=False)
 class Live:
-    """One execution that this process runs; *on_change* is called whenever its visible
+    """An execution that this process runs; *on_change* is called whenever its visible
     state changes.
     """
 
@@ -51,9 +51,10 @@ class Live:
     is_given_up: bool = False
     is_marked: bool = False
     reported_at: float = 0.0
+    on_begin: Callable[[], None] | None = None
 
     def show(self, execution: Execution) -> None:
-        """Let every watcher see *execution*."""
+        """Show *execution* to every watcher."""
         before, after = self.execution.status, execution.status
         assert before is after or can_follow(before, after), f"{before} -> {after}"
         self.execution = execution
@@ -67,6 +68,11 @@ class Live:
             status = ExecutionStatus.RUNNING
             self.show(replace(before, status=status, timestamps=stamps))
 
+    def begins(self) -> None:
+        """Note that the skill may have an effect from now on."""
+        if self.on_begin is not None:
+            self.on_begin()
+
     def report(self, progress: Progress) -> None:
         """Record the progress of the execution."""
         if not self.execution.is_final:
@@ -79,7 +85,7 @@ class Live:
         return replace(stamps, updated_at=to_timestamp(self.now()))
 
     def cancel(self) -> None:
-        """Stop the execution, because its caller asked for that."""
+        """Stop the execution on its caller's request."""
         self.is_cancelled = True
         self.scope.cancel()
 
@@ -109,17 +115,32 @@ def ended_at(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """The reports of the run of *live*."""
+
+    live: Live
+
+    def __call__(self, progress: Progress) -> None:
+        """Report progress."""
+        self.live.report(progress)
+
+    def begins(self) -> None:
+        """Report that the skill begins."""
+        self.live.begins()
+
+
 async def end_tasks(
     tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]
 ) -> None:
-    """Cancel *tasks* and wait for them; call *then*, which closes what they used, in any
-    case.
+    """Cancel *tasks* and wait for them; in any case call *then*, which closes their
+    resources.
     """
     assert tasks is not None
     tasks.cancel_scope.cancel()
     try:
-        # The host's own error is not passed: the task group would wrap it in a group as
-        # if it came from a task.
+        # The host's own error is not passed on: the task group would wrap it in a group
+        # as if it came from a task.
         await tasks.__aexit__(None, None, None)
     finally:
         with anyio.CancelScope(shield=True):
@@ -128,21 +149,25 @@ async def end_tasks(
 
 async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
     """Run *live* to its end within its deadline, and return the outcome; None if this
-    process gave it up.
+    process gave the execution up.
     """
     outcome: Outcome | None = None
     waited = live.now() - from_timestamp(live.execution.timestamps.created_at)
     started = time.monotonic()
     with live.scope:
-        # A cancelled scope stops a task only at its next await: a ticket given up
-        # before must not start at all.
+        # A cancelled scope stops a task only at its next await, but a ticket that was
+        # given up must not start at all.
         if not live.scope.cancel_called:
             live.start()
-            # The deadline uses this process's monotonic clock, so that setting the clock
-            # ends nothing early.
-            with anyio.move_on_after(live.ticket.timeout):
+            # The deadline uses this process's monotonic clock, so setting the system
+            # clock does not end an execution early. A runner that keeps the deadline
+            # itself gets `grace` more seconds to report what the skill had done.
+            grace = getattr(work, "grace", 0.0)
+            with anyio.move_on_after(live.ticket.timeout + grace):
                 try:
-                    outcome = await work(live.ticket, live.report)
+                    if not getattr(work, "calls_begins", False):
+                        live.begins()
+                    outcome = await work(live.ticket, Reporter(live))
                 except Exception:
                     _log.exception(
                         "running %s failed with an unexpected exception",
@@ -155,8 +180,8 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
             metrics.observe_run(live.ticket.skill_id, waited, seconds)
     if outcome is not None:
         return outcome
-    # If this process has given it up, another process must end it, even if the caller
-    # has cancelled it meanwhile.
+    # If this process has given the execution up, another process must end it, even if
+    # the caller has cancelled it meanwhile.
     if live.is_cancelled and not live.is_given_up:
         return CANCELLED
     return None

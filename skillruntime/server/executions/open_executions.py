@@ -1,5 +1,5 @@
-"""Open the store of executions: in memory, in a SQLite file, or DBOS on PostgreSQL; and
-the server's own secret.
+"""Open the store of executions (in memory, in a SQLite file, or DBOS on PostgreSQL),
+and read the server's secret.
 """
 
 from __future__ import annotations
@@ -7,8 +7,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+import shutil
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.server.executions.executions import Terms, Work
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["durable_executions", "memory_executions", "read_secret"]
 
 
+_SECRET_BYTES: Final = 32
+
+
 def memory_executions(work: Work, **options: Any) -> SqliteExecutions:
-    """Return executions that live as long as the process; *options* are those of
+    """Return executions that live as long as the process; *options* are the options of
     `SqliteExecutions` and `Terms`.
     """
     return SqliteExecutions(work, SqliteDatabase(None), **_with_terms(options))
@@ -42,13 +47,13 @@ def durable_executions(
     """Return executions that outlive the process, in the SQLite file or the PostgreSQL
     URL *database*.
 
-    A SQLite file is for one server at a time: with *wait*, a second one waits until the
-    first has ended. A PostgreSQL database is for several, carried by DBOS (extra
-    ``dbos``): *lease* and *poll* are those of `EngineExecutions`. *options* are
-    ``capacity``, ``notify`` and those of `Terms`.
+    A SQLite file serves one server at a time: with *wait*, a second server waits until
+    the first has ended. Several servers can share a PostgreSQL database through DBOS
+    (extra ``dbos``); `EngineExecutions` describes *lease* and *poll*. *options* are
+    ``capacity``, ``notify`` and the fields of `Terms`.
 
     Raises:
-        InvalidSkillError: it is a URL of another kind.
+        InvalidSkillError: the URL is not a PostgreSQL URL.
         SkillRuntimeError: the extra is not installed.
     """
     text = os.fspath(database)
@@ -65,10 +70,10 @@ def durable_executions(
 
 
 def check_url(url: str) -> None:
-    """Check that *url* is one of PostgreSQL, and that what it needs is installed.
+    """Check that *url* is a PostgreSQL URL, and that the extra ``dbos`` is installed.
 
     Raises:
-        InvalidSkillError: it is a URL of another kind.
+        InvalidSkillError: the URL is not a PostgreSQL URL.
         SkillRuntimeError: the extra is not installed.
     """
     if not url.startswith(("postgresql://", "postgres://")):
@@ -84,27 +89,46 @@ def check_url(url: str) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return the secret kept in *path*, created at the first use: ids must stay the
-    same over a restart.
+    """Return the secret kept in *path*; it is created at the first use and kept,
+    because ids must survive a restart.
+
+    Raises:
+        SkillRuntimeError: the file was cut off, so ids could be guessed.
     """
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        secret = secrets.token_bytes(32)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # O_EXCL: of two processes that start at once, one writes. 0o600: every
-        # execution id can be computed from the secret.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secret)
-            file.flush()
-            os.fsync(file.fileno())
-        return secret
+    if not path.exists():
+        _make_secret(path)
+    secret = path.read_bytes()
+    if len(secret) < _SECRET_BYTES:
+        raise SkillRuntimeError(
+            f"{path} has {len(secret)} bytes, and a secret has {_SECRET_BYTES}: restore "
+            "it from a backup, or delete it; then a repeated Idempotency-Key does not "
+            "find its execution"
+        )
+    return secret
+
+
+def _make_secret(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # 0o600: every execution id can be computed from the secret.
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="secret-") as file:
+        file.write(secrets.token_bytes(_SECRET_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        # A link is whole or absent, even if the process is killed; and only one of two
+        # processes that start at once makes it.
+        try:
+            path.hardlink_to(file.name)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            copy = path.with_name(f"{path.name}.new")
+            shutil.copy(file.name, copy)
+            copy.replace(path)
 
 
 def _with_terms(options: dict[str, Any]) -> dict[str, Any]:
-    # Hosts give both kinds of options in one call: which class has which is not their
-    # concern.
+    # Hosts pass both kinds of options in one call, so that they need not know which
+    # class takes which option.
     terms = {}
     others = {}
     for name, value in options.items():

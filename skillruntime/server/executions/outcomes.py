@@ -1,10 +1,12 @@
-"""How executions end: as their skill ends, or for a reason of the server's own."""
+"""Describe how executions end: with the skill's result, or for a reason on the server's
+side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from skillruntime.remote.protocol import (
     Execution,
@@ -19,6 +21,7 @@ from skillruntime.server.executions.ticket import Ticket
 
 __all__ = [
     "CANCELLED",
+    "CUT_OFF",
     "Outcome",
     "as_released",
     "broken",
@@ -28,9 +31,17 @@ __all__ = [
 ]
 
 
+CUT_OFF: Final = frozenset(
+    {WireCode.EXECUTION_INTERRUPTED.value, WireCode.EXECUTION_HELD.value}
+)
+"""The error codes of executions that stopped with their server; an operator decides
+about them.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How running a ticket ended."""
+    """The end of a ticket's run."""
 
     status: ExecutionStatus
     output: Any = None
@@ -47,8 +58,8 @@ class Outcome:
         kept_for: float,
         progress: Progress | None = None,
     ) -> Execution:
-        """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to
-        be kept so many seconds.
+        """Return *ticket*'s execution, ended with this outcome at *now* (seconds since
+        the epoch), to be kept so many seconds.
         """
         ended = to_timestamp(now)
         return Execution(
@@ -70,33 +81,42 @@ CANCELLED = Outcome(
 )
 
 
-def timed_out(ticket: Ticket) -> Outcome:
-    """Return the outcome of a run past its deadline: the document of section 6.6, word
-    for word.
+def timed_out(ticket: Ticket, ended: Outcome | None = None) -> Outcome:
+    """Return the outcome of a run past its deadline, in the exact form of the
+    invocation protocol, section 6.6.
 
-    It always says how often to try: once, in all, where the skill must not run twice.
+    It always states the number of attempts; this is 1 if the skill must not run twice.
+    If *ended* has the skill's output up to then, the document says that the output is
+    partial.
     """
-    message = (
-        "Skill execution exceeded the configured timeout of "
-        f"{ticket.timeout * 1000:.0f}ms"
-    )
-    # The numbers of the document in 6.6.
+    # Write whole milliseconds like the document in 6.6, unless the limit is below 1 ms.
+    limit = f"{ticket.timeout * 1000:.0f}ms"
+    if ticket.timeout < 0.001:
+        limit = f"{ticket.timeout * 1000:.1g} ms"
+    message = f"Skill execution exceeded the configured timeout of {limit}"
+    # The numbers come from the document in 6.6.
     retry = RetryHint(5000, 3)
     details: dict[str, Any] | None = {"recoverable": True}
     if not ticket.repeatable:
-        # A count of 1 is the attempt that was made: so the protocol says that a further
-        # one may do harm.
+        # A count of 1 is the attempt already made: the protocol thus says that another
+        # attempt may do harm.
         retry = RetryHint(5000, 1)
         details = None
+    if ended is None:
+        ended = Outcome(ExecutionStatus.TIMEOUT)
+    if ended.has_output:
+        message += "; the output is the part that it had printed by then"
+        details = {**(details or {}), "partial": True}
     error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details, retry)
-    return Outcome(ExecutionStatus.TIMEOUT, error=error)
+    return replace(ended, status=ExecutionStatus.TIMEOUT, error=error)
 
 
 def waited_too_long(ticket: Ticket, seconds: float) -> Outcome:
     """Return the outcome of a call for which no place became free, or of a task that
-    was not completed: it never ran.
+    was not completed.
 
-    It may be sent again whatever the skill does, for it had no effect.
+    The call never ran and had no effect, so it may be sent again whatever the skill
+    does.
     """
     message = f"The execution waited {seconds:g} s for a free place and was not started"
     if ticket.is_task:
@@ -111,8 +131,8 @@ def interrupted() -> Outcome:
     """Return the outcome of a run that stopped with its server and must not be
     repeated.
     """
-    # Not "failed": it is unknown, and a caller who believes in a failure would order a
-    # second time.
+    # The message does not say "failed", because the result is unknown: a caller who
+    # believes in a failure would order a second time.
     message = (
         "The server stopped while the skill ran; it may or may not have taken effect, "
         "and was not run again"
@@ -137,8 +157,8 @@ def held(losses: int) -> Outcome:
 
 
 def withdrawn(ticket: Ticket) -> Outcome:
-    """Return the outcome of a ticket whose skill this server no longer has in the MAJOR
-    version that it is for.
+    """Return the outcome of a ticket for a MAJOR version of a skill that this server no
+    longer has.
     """
     message = (
         f"This server no longer has {ticket.line}, for which the call was accepted; "
@@ -151,7 +171,7 @@ def withdrawn(ticket: Ticket) -> Outcome:
 
 
 def broken() -> Outcome:
-    """Return the outcome of a run that ended in a bug of this library; the log has the
+    """Return the outcome of a run that failed by a bug in this library; the log has the
     details.
     """
     error = ErrorDocument(
@@ -162,13 +182,13 @@ def broken() -> Outcome:
 
 
 def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
-    """Return the ticket of a held execution as that of a new one: clients that saw it
-    end must never see it run again.
+    """Return the ticket of an interrupted execution as the ticket of a new execution:
+    clients that saw the old one end must never see it run again.
 
     Raises:
-        NotHeldError: it is not held.
+        NotHeldError: the execution is neither interrupted nor held.
     """
-    if ended.error is None or ended.error.code != "EXECUTION_HELD":
+    if ended.error is None or ended.error.code not in CUT_OFF:
         raise NotHeldError
     return replace(
         ticket,

@@ -1,4 +1,4 @@
-"""The stored form of an accepted call."""
+"""Define the stored form of an accepted call."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Ticket", "fingerprint_of"]
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Everything that is stored for an accepted call, never a credential.
+    """All stored data of an accepted call, without credentials.
 
-    ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version;
-    ``name`` what the runtime calls; ``timeout`` is in seconds from its start;
-    ``fingerprint`` distinguishes requests under the same key. ``is_open``: whoever
-    knows the id may see and cancel it.
+    ``owner`` is the caller that may see the execution; ``line`` the skill's id and
+    MAJOR version; ``name`` the name by which the runtime calls the skill; ``timeout``
+    is in seconds from the start; ``fingerprint`` distinguishes requests under the same
+    key. If ``is_open``, anyone who knows the id may see and cancel the execution.
     """
 
     execution_id: str
@@ -46,8 +46,7 @@ class Ticket:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as a JSON object."""
-        # Not `asdict`, which copies the arguments, as deep as they are, at each
-        # acceptance.
+        # Do not use `asdict`: it would deeply copy the arguments of each accepted call.
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
@@ -62,8 +61,8 @@ class Ticket:
         )
 
     def accepted(self, at: float) -> Execution:
-        """Return the execution as it is when it has just been accepted, *at* seconds
-        since the epoch.
+        """Return the newly accepted execution; *at* is the time in seconds since the
+        epoch.
         """
         now = to_timestamp(at)
         return Execution(
@@ -76,7 +75,7 @@ class Ticket:
 
 
 def fingerprint_of(value: Any) -> str:
-    """Return a digest of *value*, any JSON."""
-    # Sorted, as the order of names means nothing in JSON (RFC 8259, section 4).
+    """Return a digest of the JSON value *value*."""
+    # Sort the names, because their order has no meaning in JSON (RFC 8259, section 4).
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,5 +1,5 @@
-"""The queue of one server: accepted executions that have not begun, in the order of
-turns, within its capacity and the limits of its host.
+"""Queue the accepted executions of one server that have not begun, in the order of
+turns, within the server's capacity and the host's limits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from skillruntime.server.executions.ticket import Ticket
 
 __all__ = ["Waiting"]
 
-# Seconds by which a priority shifts the time of arrival: nothing waits forever behind
-# higher priorities.
+# Seconds by which a priority shifts the time of arrival, so that executions do not wait
+# forever behind higher priorities.
 _AHEAD = {"high": 60.0, "low": -60.0}
 _Group = tuple[str | None, str | None]
-"""The skill and the caller; None for one without a limit."""
+"""The skill and the caller; each is None if it has no limit."""
 
 
 class Waiting:
-    """The queue of a server with *capacity* places, and the places that are taken.
-    Tasks wait here and never begin.
+    """The queue of a server with *capacity* places, and its occupied places. Tasks wait
+    here and never begin.
     """
 
     def __init__(self, capacity: int, terms: Terms) -> None:
@@ -35,7 +35,7 @@ class Waiting:
         self._skills: Counter[str] = Counter()
         self._callers: Counter[str] = Counter()
         self._tickets: dict[str, Ticket] = {}
-        # One queue for each group. In a single queue, a thousand tickets of a caller at
+        # Each group has a queue. In a single queue, a thousand tickets of a caller at
         # its limit would be read again for every other caller.
         self._queues: dict[_Group, list[tuple[float, int, str]]] = {}
         self._number = itertools.count()
@@ -44,7 +44,7 @@ class Waiting:
 
     @property
     def taken(self) -> int:
-        """How many places are taken."""
+        """The number of occupied places."""
         return len(self._taken)
 
     def __contains__(self, execution_id: str) -> bool:
@@ -56,8 +56,8 @@ class Waiting:
     def add(
         self, ticket: Ticket, created_at: float, *, waits_forever: bool = False
     ) -> None:
-        """Append *ticket*, accepted at *created_at*. A ticket that began on an earlier
-        server *waits_forever*.
+        """Append *ticket*, accepted at *created_at*. With *waits_forever*, as for a
+        ticket that began on an earlier server, the ticket never expires.
         """
         execution_id = ticket.execution_id
         self._tickets[execution_id] = ticket
@@ -67,7 +67,7 @@ class Waiting:
             return
         turn = created_at - _AHEAD.get(ticket.priority, 0.0)
         queue = self._queues.setdefault(self._group(ticket), [])
-        # The number decides between equal turns: the first to arrive goes first.
+        # The number orders equal turns: the first to arrive goes first.
         heapq.heappush(queue, (turn, next(self._number), execution_id))
         if not waits_forever:
             expires_at = time.monotonic() + self._terms.max_wait
@@ -93,7 +93,7 @@ class Waiting:
             yield ticket
 
     def give_back(self, execution_id: str) -> None:
-        """Free the place of a ticket that `take` gave."""
+        """Free the place of a ticket that `take` yielded."""
         ticket = self._taken.pop(execution_id)
         self._skills[ticket.skill_id] -= 1
         self._callers[ticket.owner] -= 1

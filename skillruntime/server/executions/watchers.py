@@ -1,6 +1,4 @@
-"""What this process remembers of executions: those that are waited for, and those that
-have ended.
-"""
+"""Wake the watchers of executions, and remember ended executions."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from skillruntime.server.executions.ticket import Ticket
 __all__ = ["EndedExecutions", "Watchers"]
 
 _MOST: Final = 1000
-_BYTES: Final = 16 * 1024 * 1024  # of all outputs, as Python prints them
+_BYTES: Final = 16 * 1024 * 1024  # of all outputs, in Python's notation
 
 
 class Watchers:
-    """The executions that are waited for; *get* reads one."""
+    """The executions that have watchers; *get* reads an execution."""
 
     def __init__(
         self, get: Callable[[str], Awaitable[tuple[Ticket, Execution] | None]]
@@ -32,19 +30,19 @@ class Watchers:
 
     @property
     def ids(self) -> Collection[str]:
-        """The executions that are waited for now."""
+        """The ids of the executions that have watchers now."""
         return self._numbers.keys()
 
     def signal(self, execution_id: str) -> None:
-        """Wake all that wait for it."""
-        # A new event for each change: one that was set could not be waited for again.
+        """Wake all watchers of an execution."""
+        # Create a new event for each change: a set event cannot be waited for again.
         changed = self._changed.pop(execution_id, None)
         if changed is not None:
             changed.set()
 
     async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield its current state, then its state after every change, until it has
-        ended; changes in quick succession are yielded as one.
+        """Yield an execution's current state, then its state after every change, until
+        it has ended; changes in quick succession are yielded as one.
         """
         last: Execution | None = None
         self._numbers[execution_id] = self._numbers.get(execution_id, 0) + 1
@@ -75,8 +73,8 @@ class Watchers:
 
 
 class EndedExecutions:
-    """Executions that ended here or were read after their end: they never change again,
-    so that polls need no database.
+    """Executions that ended here or were read after their end. They never change again,
+    so polls need no database.
     """
 
     def __init__(self) -> None:
@@ -84,7 +82,7 @@ class EndedExecutions:
         self._bytes = 0
 
     def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
-        """Return an ended execution and its ticket, if they are remembered."""
+        """Return an ended execution and its ticket if they are remembered, or None."""
         entry = self._entries.get(execution_id)
         if entry is None:
             return None

@@ -1,7 +1,8 @@
-"""The service on the network: an ASGI application (extra ``serve``, on Starlette).
+"""Serve the service on the network as an ASGI application (extra ``serve``, on
+Starlette).
 
-Everything is decided in `SkillService`; here bodies are read within their limits, and
-the pages for people are drawn.
+`SkillService` makes all decisions; this module reads bodies within their limits, and
+answers requests for the pages for people.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def create_app(
 ) -> Starlette:
     """Return the application for *service*.
 
-    *pages* are those for people. *hosts* are the Host names that are answered, None for
-    all. There are no CORS headers: a browser's scripts of other origins have no
-    business here.
+    With *pages*, it also serves the pages for people. *hosts* are the Host names that
+    are answered, None for all. There are no CORS headers, because scripts from other
+    origins must not use the service.
     """
 
     @asynccontextmanager
@@ -68,7 +69,7 @@ def create_app(
             _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
             if pages and drawn.knows(wire):
-                # The pages have no private access: they ask the service as their user.
+                # The pages have no private access: they call the service as their user.
                 answer = await drawn.answer(wire)
             else:
                 answer = await service.handle(wire)
@@ -76,7 +77,8 @@ def create_app(
             answer = answer_to(error, wire)
             if wire.method == "HEAD":
                 answer = without_content(answer)
-        await _to_starlette(answer)(scope, receive, send)
+        is_last = not service.is_ready
+        await _to_starlette(answer, is_last=is_last)(scope, receive, send)
 
     app = Starlette(lifespan=run)
     app.router.default = application  # the service knows its own addresses and methods
@@ -84,8 +86,8 @@ def create_app(
 
 
 def _head(request: Request, body: bytes = b"") -> WireRequest:
-    """Return the request as a value. The path is the raw one: an escaped slash does not
-    separate segments.
+    """Return the request as a value with the raw path, in which an escaped slash does
+    not separate segments.
     """
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     target, _, _ = raw.decode("latin-1").partition("?")
@@ -119,7 +121,8 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     """Check the head of a request, before its body is read.
 
     Raises:
-        RefusedError: it is too large, can be read in two ways, or is for another host.
+        RefusedError: the head is too large, can be read in two ways, or is for another
+            host.
     """
     raw: bytes = request.scope.get("raw_path") or b""
     size = len(raw)
@@ -130,7 +133,7 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     host = request.headers.get("host", "")
     absolute = _ORIGIN.match(raw.decode("latin-1"))
     if absolute is not None:
-        # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is
+        # RFC 9112, 3.2.2: the host in an absolute URL counts, and the header is
         # ignored.
         _, _, host = absolute[0].partition("://")
     if not _HOST.fullmatch(host):
@@ -159,7 +162,7 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     """Read the body, within the limits of its size and time.
 
     Raises:
-        RefusedError: it is longer, or slower.
+        RefusedError: the body exceeds a limit.
     """
     limits = service.limits
     declared = request.headers.get("content-length", "0")
@@ -191,7 +194,7 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
 
 
 async def _discard(request: Request) -> None:
-    """Read the rest of a body that is refused, within limits.
+    """Read the rest of a refused body, within limits.
 
     Closing a socket with unread bytes resets the connection (RFC 1122, 4.2.2.13), and
     the client never sees the 413.
@@ -213,8 +216,13 @@ async def _discard(request: Request) -> None:
             discarded += len(message.get("body", b""))
 
 
-def _to_starlette(response: WireResponse) -> Response:
+def _to_starlette(response: WireResponse, *, is_last: bool) -> Response:
+    """Convert *response*; *is_last* closes the connection after it."""
     headers = dict(response.headers)
     if response.status in (408, 413):
         headers["connection"] = "close"  # the rest of the body is not read
+    # A stopping server closes its connections, and a proxy that sends a request at that
+    # moment cannot know whether it arrived. So connections are not kept open.
+    if is_last:
+        headers["connection"] = "close"
     return Response(response.body, response.status, headers)

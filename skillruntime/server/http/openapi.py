@@ -1,9 +1,9 @@
-"""The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs
-and output.
+"""Describe the service as an OpenAPI 3.1 document: each skill has a path with its own
+inputs and output.
 
 ``openapi.json`` beside this file holds the parts that do not depend on the skills. For
-each operation it has the name, the summary, and the schema and statuses of the answer;
-error statuses have the schema ``Error``.
+each operation that file has the name, the summary, and the schema and statuses of the
+answer; error statuses have the schema ``Error``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["build_openapi"]
 def build_openapi(
     descriptors: Iterable[SkillDescriptor], provider: Provider
 ) -> dict[str, Any]:
-    """Return the document for these skills."""
+    """Return the OpenAPI document for these skills."""
     skills = list(descriptors)
     template = json.loads(Path(__file__).with_name("openapi.json").read_text("utf-8"))
     paths: dict[str, Any] = {}
@@ -38,7 +38,7 @@ def build_openapi(
             paths[path] = _parameters("ExecutionId") if "{" in path else {}
         paths[path][method] = _operation(*facts)
     paths["/.well-known/skill-sharing"]["get"] |= _parameters("Tag")
-    paths["/executions"]["get"] |= _parameters("Limit", "Cursor")
+    paths["/executions"]["get"] |= _parameters("Limit", "Cursor", "Interrupted")
     paths["/executions/{execution_id}/complete"]["post"]["requestBody"] = _body(
         _reference("schemas", "End")
     )
@@ -46,15 +46,15 @@ def build_openapi(
         del paths["/webhook-secret"]
         del template["schemas"]["Context"]["properties"]["webhook"]
     for skill in skills:
-        # The id is escaped, as a client must do it: braces would be a template (OpenAPI
-        # 3.1, 4.8.8), and a slash would lead to another path.
+        # Escape the id as a client must: braces would be a template (OpenAPI 3.1,
+        # 4.8.8), and a slash would change the path.
         path = f"/skills/{escape_segment(skill.id)}"
         description = _operation(
-            f"describe {skill.id}", skill.name, "Document 200 401 404 429"
+            f"describe {skill.id}", skill.name, "Document 200 401 404 429 503"
         )
         paths[path] = {"get": description}
-        # One path for each skill, because in OpenAPI the schema of a body cannot depend
-        # on a parameter of the path.
+        # Each skill has a path, because in OpenAPI the schema of a body cannot depend
+        # on a path parameter.
         paths[f"{path}/invoke"] = {"post": _invocation(skill)}
     parts = {name: template[name] for name in ("parameters", "schemas")}
     info = {"title": provider.name, "version": PROTOCOL_VERSION}
@@ -66,9 +66,12 @@ def _operation(name: str, summary: str, answers: str) -> dict[str, Any]:
     answer, *statuses = answers.split()
     responses = {}
     for status in statuses:
-        is_answer = status < "300" or status == "504"
+        # A server that is not ready says why, in the same form.
+        is_answer = status < "300" or status == "504" or answer == "Readiness"
         schema = _reference("schemas", answer if is_answer else "Error")
-        responses[status] = {"description": "", **_content(schema)}
+        is_text = is_answer and answer == "Text"
+        content = _content(schema, "text/plain" if is_text else "application/json")
+        responses[status] = {"description": "", **content}
     return {"operationId": name, "summary": summary, "responses": responses}
 
 
@@ -80,8 +83,10 @@ def _reference(kind: str, name: str) -> dict[str, str]:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"content": {"application/json": {"schema": schema}}}
+def _content(
+    schema: Mapping[str, Any], media_type: str = "application/json"
+) -> dict[str, Any]:
+    return {"content": {media_type: {"schema": schema}}}
 
 
 def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,11 +100,7 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
         "inputs": _embedded(descriptor.input_schema()),
         "context": _reference("schemas", "Context"),
     }
-    request = {
-        "required": ["caller", "skill_id", "inputs"],
-        "type": "object",
-        "properties": properties,
-    }
+    request = {"required": ["inputs"], "type": "object", "properties": properties}
     answers = "Execution 200 202 400 401 403 404 408 413 422 429 503 504"
     operation = {
         **_operation(f"invoke {descriptor.id}", descriptor.name, answers),
@@ -113,8 +114,8 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
 
 
 def _scheme_name(descriptor: SkillDescriptor) -> str:
-    """Return the name of a skill's security scheme; there is one for each header that
-    carries keys.
+    """Return the name of a skill's security scheme; each header that carries keys has
+    its own scheme.
     """
     kind = descriptor.auth.type
     header = descriptor.auth.key_header
@@ -124,7 +125,7 @@ def _scheme_name(descriptor: SkillDescriptor) -> str:
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *schema* as a part of a larger document: with an ``$id``, so that its
+    """Return *schema* for use inside a larger document, with an ``$id``, so that its
     references lead to its own definitions.
     """
     plain = {key: value for key, value in schema.items() if key != "$schema"}
@@ -137,7 +138,8 @@ def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
     schemes: dict[str, Any] = {}
     for descriptor in descriptors:
-        # Only schemes that a skill uses: generated clients would ask for any other too.
+        # List only schemes that a skill uses: generated clients would ask for
+        # credentials of every listed scheme.
         match descriptor.auth.type:
             case AuthType.API_KEY | AuthType.CUSTOM:
                 schemes[_scheme_name(descriptor)] = {

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 connection, with what it lacks: a limit on the time of a head, and
+"""Extend uvicorn's HTTP/1.1 connection by a time limit for a request's head, and by
 refusals in the envelope.
 """
 
@@ -16,17 +16,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+from skillruntime.server.callers.rate_limits import counted_address
 
 __all__ = ["HEAD_BYTES", "BoundedProtocol", "bounded_protocol", "head_too_large"]
 
 HEAD_BYTES: Final = 32 * 1024
-"""Bytes of a request's line and header fields. h11's own limit holds only for a head
-that arrives in parts.
+"""The most bytes of a request's line and header fields. h11's own limit applies only to
+a head that arrives in parts.
 """
 
 HEAD_SECONDS: Final = 15.0
-"""Seconds in which a request's head must arrive whole. uvicorn itself waits forever for
-a head that has begun.
+"""Seconds within which a request's whole head must arrive. uvicorn itself waits forever
+for the rest of a head.
 """
 
 
@@ -41,8 +42,8 @@ def head_too_large() -> ErrorDocument:
 def bounded_protocol(
     most_of_address: int, trusted_proxies: Iterable[str]
 ) -> type[BoundedProtocol]:
-    """Return a class of connections that allows each address at most
-    *most_of_address* of them, and *trusted_proxies* any number.
+    """Return a connection class that allows at most *most_of_address* connections for
+    each address, and any number for *trusted_proxies*.
     """
     networks = tuple(ip_network(proxy, strict=False) for proxy in trusted_proxies)
 
@@ -54,8 +55,8 @@ def bounded_protocol(
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. The limits are here, because uvicorn's own refusals are plain
-    text.
+    """A connection with these limits. They are enforced here because uvicorn's own
+    refusals are plain text.
     """
 
     head_seconds = HEAD_SECONDS
@@ -65,13 +66,13 @@ class BoundedProtocol(H11Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._most_connections = self.limit_concurrency
-        self.limit_concurrency = None  # uvicorn's own answer to too many is plain text
+        self.limit_concurrency: int | None = None  # uvicorn's own answer is plain text
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(  # type: ignore[override]  # as uvicorn's own
         self, transport: asyncio.Transport
     ) -> None:
-        """Accept a connection; refuse it where there are too many."""
+        """Accept a connection, or refuse it if there are too many."""
         super().connection_made(transport)
         most = self._most_connections
         if most is not None and len(self.connections) > most:
@@ -89,14 +90,14 @@ class BoundedProtocol(H11Protocol):
         self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; from its first byte, a head has its time."""
-        # From the first byte of each head, also on a connection that was used before.
+        """Read *data*; a head's time limit starts at its first byte."""
+        # The limit starts at the first byte of each head, also on a reused connection.
         if self._head_timer is None and not self._is_answering():
             self._head_timer = self.loop.call_later(
                 self.head_seconds, self._head_is_late
             )
         super().data_received(data)
-        # The body has a limit of its own, which knows how to answer.
+        # The body has a time limit of its own, with its own answer.
         if self._is_answering():
             self._stop_timer()
 
@@ -106,13 +107,13 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; how long is uvicorn's ``timeout_keep_alive``."""
+        """Wait for the next request during uvicorn's ``timeout_keep_alive``."""
         self._stop_timer()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP. uvicorn calls this in the handler of h11's
-        exception, which knows the status.
+        """Answer data that is not HTTP. uvicorn calls this in the handler of h11's
+        exception, which has the status.
         """
         status = getattr(sys.exception(), "error_status_hint", 400)
         if status == 431:
@@ -125,18 +126,19 @@ class BoundedProtocol(H11Protocol):
         may.
         """
         address = self.client[0] if self.client is not None else None
-        others = (
-            connection.client[0]  # type: ignore[union-attr]
-            for connection in self.connections
-            if connection.client is not None  # type: ignore[union-attr]
-        )
-        if (
-            address is None
-            or sum(other == address for other in others) <= self.most_of_address
-        ):
+        if address is None:
             return False
-        # Behind a proxy are many callers, whose addresses only their requests tell.
-        return not any(ip_address(address) in network for network in self.trusted)
+        counted = counted_address(address)
+        others = 0
+        for connection in self.connections:
+            client = connection.client  # type: ignore[union-attr]
+            if client is not None and counted_address(client[0]) == counted:
+                others += 1
+        if others <= self.most_of_address:
+            return False
+        # A proxy stands for many callers; only their requests state their addresses.
+        plain = ip_address(address.partition("%")[0])
+        return not any(plain in network for network in self.trusted)
 
     def _refuse_connection(self, status: int, code: WireCode, message: str) -> None:
         self._refuse(status, ErrorDocument(code, message, None, RetryHint(1000)))
@@ -171,7 +173,7 @@ class BoundedProtocol(H11Protocol):
             )
             output += self.conn.send(h11.Data(data=body)) or b""
             output += self.conn.send(h11.EndOfMessage()) or b""
-        except h11.LocalProtocolError:  # an answer has begun already
+        except h11.LocalProtocolError:  # an answer has already begun
             output = b""
         self.transport.write(output)
         self.transport.close()

@@ -1,5 +1,5 @@
-"""What comes in: a request's body and headers -> the ticket of an execution. No I/O,
-and nothing is begun here.
+"""Parse a request's body and headers into the ticket of an execution. This module does
+no I/O and does not begin executions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -45,10 +45,10 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 def read_body(request: WireRequest) -> Any:
-    """Return the JSON value that is the body.
+    """Parse the body as a JSON value.
 
     Raises:
-        MessageError: it is not one.
+        MessageError: the body or its content type is not JSON.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -59,40 +59,41 @@ def read_body(request: WireRequest) -> Any:
 
 
 def credentials_in(document: Any) -> Mapping[str, Any] | None:
-    """Return ``caller.credentials`` of an invocation, if there are any: for ``custom``
-    authentication.
+    """Return ``caller.credentials`` of an invocation for ``custom`` authentication, or
+    None.
     """
     credentials = _member(_member(document, "caller"), "credentials")
     return credentials if isinstance(credentials, dict) else None
 
 
 def stated_trace(document: Any) -> str:
-    """Return ``context.trace_id`` of an invocation that may be malformed; empty where
-    it states none.
+    """Return ``context.trace_id`` of a possibly malformed invocation; empty if it is
+    missing.
     """
     trace_id = _member(_member(document, "context"), "trace_id")
     return trace_id[:MAX_ID] if isinstance(trace_id, str) else ""
 
 
 def _member(document: Any, name: str) -> Any:
-    """Return a member of *document*; None where that is not an object."""
+    """Return a member of *document*; None if *document* is not an object."""
     if not isinstance(document, dict):
         return None
     return document.get(name)
 
 
 def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest:
-    """Return *request* with its API key in ``X-API-Key``, where descriptors name other
-    headers for it, *names*.
+    """Return *request* with its API key in ``X-API-Key``; *names* are the other headers
+    that descriptors name for it.
 
     Raises:
-        BadCredentialsError: it has two different keys.
+        BadCredentialsError: the request has two different keys.
     """
     keys = set()
     for name in ("x-api-key", *names):
         key = request.headers.get(name, "")
         if name == "authorization":
-            # A descriptor may ask for the key there, without a scheme before it.
+            # A descriptor may ask for the key in this header, without a scheme before
+            # it.
             key, _, rest = key.partition(" ")
             if rest:
                 continue
@@ -106,17 +107,17 @@ def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest
 
 
 def check_protocol_header(request: WireRequest) -> None:
-    """Check section 8 from the server's side: a client that says which protocol it
-    speaks must speak ours.
+    """Check that a client that names its protocol speaks ours (invocation protocol,
+    section 8).
 
     Raises:
-        RefusedError: it speaks another.
+        RefusedError: the client speaks another protocol.
     """
     stated = request.headers.get("skill-protocol")
     if stated is None:
         return
-    # A peer that says nothing is taken to speak ours, as the documents show no such
-    # header.
+    # A client without the header is assumed to speak ours, because the documents do not
+    # show such a header.
     ours = Version.parse(PROTOCOL_VERSION)
     try:
         fits = Version.parse(stated).major == ours.major
@@ -134,35 +135,66 @@ def check_protocol_header(request: WireRequest) -> None:
         )
 
 
-def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
-    """Return how many executions a page is to hold, where it begins, and whether it
-    shows everyone's.
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """The requested page of executions: its size, where it begins, whether it shows
+    everyone's executions, and whether it shows only interrupted ones.
+    """
+
+    limit: int
+    cursor: str | None
+    wants_all: bool
+    wants_interrupted: bool
+
+
+def read_page_query(request: WireRequest) -> PageQuery:
+    """Parse the query into the requested page of executions.
 
     Raises:
         MessageError: the limit is not a number from 1 to 200, or a parameter occurs
             twice.
     """
-    query = parse_qs(request.query, keep_blank_values=True)
-    # Of two values a proxy may read the first and this server the last; other
-    # parameters are ignored.
-    for name in ("limit", "cursor", "all"):
+    query = read_fields(request.query, "query", keeps_blank=True)
+    # If a parameter has two values, a proxy may read the first and this server the
+    # last. Other parameters are ignored.
+    for name in ("limit", "cursor", "all", "interrupted"):
         if len(query.get(name, ())) > 1:
             raise MessageError.at(f"/{name}", "one value", f"{len(query[name])} values")
     text = query.get("limit", ["50"])[0]
-    # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and
-    # int() refuses 5,000 of them.
+    # Do not use isdecimal, which accepts digits of every script. Leading zeros are
+    # allowed, but int() refuses 5,000 of them.
     number = re.fullmatch(r"0*([0-9]{1,3})", text)
     if number is None or not 1 <= int(number[1]) <= 200:
         raise MessageError.at("/limit", "a number from 1 to 200", text[:20])
-    return int(number[1]), query.get("cursor", [None])[0], query.get("all") == ["1"]
+    return PageQuery(
+        int(number[1]),
+        query.get("cursor", [None])[0],
+        query.get("all") == ["1"],
+        query.get("interrupted") == ["1"],
+    )
 
 
 def read_tags(request: WireRequest) -> set[str]:
     """Return the values of ``tag`` in the query, in lower case."""
-    return {
-        tag.lower()
-        for tag in parse_qs(request.query, max_num_fields=100).get("tag", ())
-    }
+    return {tag.lower() for tag in read_fields(request.query, "query").get("tag", ())}
+
+
+def read_fields(
+    text: str, kind: str, most: int = 100, *, keeps_blank: bool = False
+) -> dict[str, list[str]]:
+    """Return the values of each name in *text*, a query or the body of a form; error
+    messages call the text *kind*.
+
+    Raises:
+        MessageError: *text* has more than *most* values.
+    """
+    try:
+        return parse_qs(text, keep_blank_values=keeps_blank, max_num_fields=most)
+    except ValueError:
+        sent = text.count("&") + 1
+        raise MessageError.at(
+            kind, f"at most {most:,} fields", f"{sent:,} fields"
+        ) from None
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
@@ -171,18 +203,28 @@ def preferred_wait(request: WireRequest, longest: float) -> float:
     """
     for preference in request.headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
-        # RFC 7240, 2: what is not understood in this header is ignored, never refused.
+        # RFC 7240, 2: unknown preferences in this header are ignored, never refused.
         if name.strip().lower() == "wait" and value.strip().isdecimal():
             return min(float(value.strip()[:9]), longest)
     return 0.0
 
 
-def read_invocation(served: PublishedSkill, document: Any) -> InvocationRequest:
-    """Return the invocation of *served* that *document* writes.
+def read_invocation(
+    served: PublishedSkill, document: Any, *, principal: Principal | None
+) -> InvocationRequest:
+    """Parse *document* into an invocation of the skill *served* by *principal*.
+
+    The address names the skill and the credentials name the caller, so the document
+    may leave both out.
 
     Raises:
-        MessageError: it is not an invocation, or one of another skill.
+        MessageError: *document* is not an invocation, or invokes another skill.
     """
+    if isinstance(document, dict):
+        document = {"caller": {}, "skill_id": served.id, **document}
+        if isinstance(document["caller"], dict):
+            named = {"id": owner_of(principal), "type": "service"}
+            document["caller"] = named | document["caller"]
     invocation = InvocationRequest.from_dict(document)
     if invocation.skill_id != served.id:
         raise MessageError.at("/skill_id", served.id, invocation.skill_id)
@@ -204,7 +246,7 @@ def make_ticket(
     run *longest* seconds.
 
     Raises:
-        MessageError: they do not fit.
+        MessageError: the inputs do not fit.
     """
     try:
         accepted = served.contract.accept(invocation.inputs, policy=policy)
@@ -215,15 +257,15 @@ def make_ticket(
         metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
-    # The body is the document's own place (6.3); the header is W3C's, for callers that
-    # trace everything.
+    # The protocol puts the trace into the body (6.3); the header is W3C's, for callers
+    # that trace everything.
     trace_id = invocation.context.trace_id or trace_id_of(
         request.headers.get("traceparent", "")
     )
     if trace_id is not None:
         metadata["trace_id"] = trace_id
-    # The smallest counts: a caller may ask for less than a skill allows, never for
-    # more.
+    # The smallest timeout counts: a caller may ask for less than a skill allows, never
+    # for more.
     timeout = longest
     asked = invocation.context.timeout_ms
     declared = served.descriptor.endpoint.timeout_ms
@@ -241,8 +283,8 @@ def make_ticket(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
                 "inputs": invocation.inputs,
-                # A retry may have another trace, and less time left: neither is part of
-                # what is asked for.
+                # A retry may have another trace and less time left, so the fingerprint
+                # contains neither.
                 "context": replace(
                     invocation.context, trace_id=None, timeout_ms=None
                 ).to_dict(),
@@ -260,8 +302,8 @@ def make_ticket(
 
 
 def released_id(execution_id: str, secret: bytes) -> str:
-    """Return the id under which a held execution runs again: always the same, so that
-    it is released once.
+    """Return the id under which an interrupted execution runs again; it is always the
+    same, so the execution is released only once.
     """
     message = b"released " + execution_id.encode()
     return _id_of(hmac.digest(secret, message, hashlib.sha256)[:20])
@@ -272,9 +314,10 @@ def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
     ``{"error": {...}}``.
 
     Raises:
-        MessageError: it says neither, or what the skill's contract does not promise.
+        MessageError: *document* has neither or both members, or an output that the
+            skill's contract does not promise.
     """
-    # Both or neither would leave open whether the task was done.
+    # With both or neither it would be unclear whether the task was done.
     if not isinstance(document, dict) or ("output" in document) == (
         "error" in document
     ):
@@ -301,8 +344,8 @@ def _execution_id(
     invocation: InvocationRequest,
     secret: bytes,
 ) -> str:
-    """A new id; the same one for the same idempotency key of the same caller and
-    skill.
+    """Return a new id, or always the same id for the same idempotency key of the same
+    caller and skill.
     """
     key = request.headers.get("idempotency-key")
     if key is None:
@@ -314,23 +357,24 @@ def _execution_id(
     if principal is not None:
         caller = principal.id
     else:
-        # The name that an anonymous caller states distinguishes its keys from those of
-        # others; it proves nothing.
+        # The stated name of an anonymous caller separates its keys from other callers'
+        # keys, but does not prove anything.
         caller = f"{ANONYMOUS} {invocation.caller.id}"
-    # From the secret, so that another caller cannot compute the id; the same on every
-    # server that shares it.
+    # The id is derived from the secret, so that other callers cannot compute it;
+    # servers that share the secret derive the same id.
     message = json.dumps([caller, served.id, key]).encode()
     return _id_of(hmac.digest(secret, message, hashlib.sha256)[:20])
 
 
 def _id_of(digest: bytes) -> str:
-    # Letters and digits alone: ids are typed, and stand in file names and URLs.
+    # Use only letters and digits: people type ids, and they appear in file names and
+    # URLs.
     return "exec-" + base64.b32encode(digest).decode().lower()
 
 
 def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
-    """Return the violations of section 9: the parameter, what was expected, and its
-    value.
+    """Return the violations in *error*, each with the parameter, the expected value and
+    the sent value (invocation protocol, section 9).
     """
     violations = []
     for fault in error.to_errors():

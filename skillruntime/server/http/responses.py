@@ -1,4 +1,4 @@
-"""The server's answers as values: JSON, entity tags, and the refusal of a request."""
+"""Build the server's answers as values: JSON, entity tags, and refusals."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ _VARY: Final = "authorization, x-api-key, skill-extensions"
 
 
 class RefusedError(Exception):
-    """A request is answered with this error, and these headers."""
+    """The request is answered with this error and these headers."""
 
     def __init__(
         self, document: ErrorDocument, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(document.message)
         self.document = document
-        self.headers = dict(headers or {})
+        self.headers: dict[str, str] = dict(headers or {})
 
     def answer(self) -> WireResponse:
-        """Return the envelope of section 9."""
+        """Return the response with the error document (invocation protocol, section
+        9).
+        """
         headers = {**self.headers, "content-type": "application/json"}
         retry = self.document.retry
         if retry is not None and retry.suggested_delay_ms is not None:
@@ -46,8 +48,8 @@ class RefusedError(Exception):
 
 
 def answer_to(error: Exception, request: WireRequest) -> WireResponse:
-    """Return the response to *request*, during which *error* was raised; one that is
-    not expected is logged.
+    """Return the response to *request*, whose handler raised *error*; an unexpected
+    error is logged.
     """
     if isinstance(error, RefusedError):
         return error.answer()
@@ -64,13 +66,13 @@ def answer_to(error: Exception, request: WireRequest) -> WireResponse:
 def refuse(
     code: WireCode, message: str, details: Mapping[str, Any] | None = None
 ) -> RefusedError:
-    """Return the refusal with this code."""
+    """Return a refusal with this code."""
     return RefusedError(ErrorDocument(code, message, details))
 
 
 def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
-    """Return the 401 of section 6.5: which credentials are required, and where to get
-    them.
+    """Return the response 401, which names the required credentials and where to get
+    them (invocation protocol, section 6.5).
     """
     auth = descriptor.auth if descriptor is not None else AuthConfig()
     kind = auth.type
@@ -91,12 +93,12 @@ def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
 
 
 def refuse_rate(seconds: float, message: str = "Too many requests") -> RefusedError:
-    """Return the 429, with when to come again."""
+    """Return the 429 with the time to retry."""
     return _refuse_until(seconds, WireCode.RATE_LIMIT_EXCEEDED, message)
 
 
 def refuse_for_now(seconds: float, message: str) -> RefusedError:
-    """Return the 503 of a server that cannot, with when to come again."""
+    """Return the 503 of a server that cannot answer now, with the time to retry."""
     return _refuse_until(seconds, WireCode.ENDPOINT_UNREACHABLE, message)
 
 
@@ -108,8 +110,8 @@ def _refuse_until(seconds: float, code: WireCode, message: str) -> RefusedError:
 def refuse_for_database(
     error: DatabaseAwayError, finds_it: str = "the execution's state shows it"
 ) -> RefusedError:
-    """Return the 503 of a server without its database; of a commit whose answer was
-    lost it says that it is unknown.
+    """Return the 503 of a server without its database; if a commit's answer was lost,
+    it says that the result is unknown.
     """
     hint = RetryHint(suggested_delay_ms=1000)
     message = "The server's database does not answer"
@@ -129,11 +131,11 @@ def answer_json(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> WireResponse:
-    """Return *document* with its entity tag, or a 304 where the caller has it already
-    (RFC 9110, 13.1.2).
+    """Return *document* with its entity tag, or a 304 if the caller already has it (RFC
+    9110, 13.1.2).
 
     Raises:
-        RefusedError: the request is for another state of it.
+        RefusedError: the request is for another state of *document*.
     """
     response = _response(
         status, document, {"content-type": "application/json", **(headers or {})}
@@ -142,14 +144,14 @@ def answer_json(
         return response
     check_match(request, document)
     tag = _tag_of(response.body)
-    # Private: what one caller is shown is kept in no cache that others share.
+    # Private: shared caches must not keep one caller's answer.
     tagged = {
         **response.headers,
         "etag": tag,
         "cache-control": "private, no-cache",
         "vary": _VARY,
     }
-    # RFC 9110, 13.1.2: weak comparison, so the mark of weakness does not count.
+    # RFC 9110, 13.1.2: weak comparison ignores the mark of weakness.
     stated = request.headers.get("if-none-match", "").split(",")
     known = {text.strip().removeprefix("W/") for text in stated}
     if tag in known or "*" in known:
@@ -166,20 +168,20 @@ def show_execution(
     plain: bool,
     is_first: bool = False,
 ) -> WireResponse:
-    """Return the document of *execution*; *is_first* in the answer to the
+    """Return the document of *execution*; *is_first* is true in the answer to the
     invocation.
     """
     document = execution.to_dict(plain=plain)
     if execution.is_final:
-        # Section 6.6: the timeout document is a normal 200 response; only a client that
-        # waited here gets 504.
+        # Invocation protocol, section 6.6: the timeout document is a normal 200
+        # response. Only a client that waited here gets 504.
         has_waited = is_first and "preference-applied" in headers
         status = 200
         if has_waited and execution.status is ExecutionStatus.TIMEOUT:
             status = 504
         return answer_json(request, document, status=status, headers=headers)
-    # A whole second is the least that the header can say (RFC 9110, 10.2.3);
-    # poll_interval_ms says less.
+    # The header cannot state less than a second (RFC 9110, 10.2.3); poll_interval_ms
+    # can.
     headers = {**headers, "retry-after": "1"}
     status = 202 if is_first else 200
     return answer_json(request, document, status=status, headers=headers)
@@ -194,16 +196,16 @@ def refuse_expired(execution: Execution) -> RefusedError:
 
 
 def check_match(request: WireRequest, document: Any) -> None:
-    """Refuse a request whose ``If-Match`` names another state of *document* than this
-    one (RFC 9110, 13.1.1).
+    """Refuse a request whose ``If-Match`` does not name this state of *document* (RFC
+    9110, 13.1.1).
 
     Raises:
-        RefusedError: it does.
+        RefusedError: the header names another state.
     """
     stated = request.headers.get("if-match")
     if stated is None:
         return
-    # Strong comparison: a tag that is marked as weak never matches.
+    # Strong comparison: a weak tag never matches.
     tags = {text.strip() for text in stated.split(",")}
     if "*" in tags or _tag_of(_to_bytes(document)) in tags:
         return
@@ -214,8 +216,8 @@ def check_match(request: WireRequest, document: Any) -> None:
 
 
 def without_content(response: WireResponse) -> WireResponse:
-    """Return the answer to HEAD where *response* is that to GET: the length without the
-    content (RFC 9110, 9.3.2).
+    """Turn *response*, the answer to GET, into the answer to HEAD: keep the length,
+    drop the content (RFC 9110, 9.3.2).
     """
     headers = dict(response.headers)
     if response.status != 304:

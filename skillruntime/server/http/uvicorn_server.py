@@ -1,6 +1,4 @@
-"""Run the application with uvicorn: its sockets, its signals, and a shutdown that loses
-nothing.
-"""
+"""Run the application with uvicorn, and shut it down without losing executions."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import anyio
 import uvicorn
@@ -18,19 +17,22 @@ from skillruntime.server.service import SkillService
 
 __all__ = ["Server", "bind"]
 
+_KNOWN: Final = 10.0  # the most seconds to wait for the readiness checks
+_ON_THE_WAY: Final = 0.5  # seconds
+
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket of *host* and *port* that does not listen yet; port 0 stands for
-    a free one.
+    """Return a socket bound to *host* and *port* that does not listen yet; port 0
+    selects a free port.
 
     Raises:
-        OSError: it is not free.
+        OSError: the port is not free.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, because asyncio switches off Nagle's delay (40 ms a call)
-    # only then.
+    # Name the protocol, because only then does asyncio switch off Nagle's delay (40 ms
+    # a call).
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    # Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
+    # Without this a restart fails for a minute, while old connections are in TIME_WAIT.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
@@ -44,13 +46,14 @@ def bind(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """One uvicorn server for *app*.
 
-    The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain*
-    seconds, during which statuses are still answered and new work is refused with 503.
-    Then the rest is handed over or ended, waiting clients are woken, and open requests
-    are answered within *grace* seconds. A second signal ends the draining. At most
-    *connections* are open at once, and *connections_per_address* of one address, unless
-    it is a proxy's. *trusted_proxies* are the addresses and networks whose
-    ``X-Forwarded-For`` is believed. *on_ready* is called when it listens.
+    The first SIGTERM or SIGINT stops accepting work. Running executions may end within
+    *drain* seconds; meanwhile the server still answers status requests, and refuses new
+    work with 503. Then the rest is handed over or ended, waiting clients are woken, and
+    open requests are answered within *grace* seconds. A second signal ends the
+    draining. At most *connections* are open at once, and at most
+    *connections_per_address* of one address, unless it is a proxy's. *trusted_proxies*
+    are the addresses and networks whose ``X-Forwarded-For`` is believed. *on_ready* is
+    called when the server listens.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class Server(uvicorn.Server):
                 # uvicorn's default believes every client on this machine.
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=proxies,
-                # What is not served must not be parsed.
+                # The server does not serve WebSockets, so uvicorn must not parse them.
                 ws="none",
                 lifespan="on",
                 timeout_keep_alive=30,
@@ -101,19 +104,21 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain at the first signal; stop at once at the second."""
         self._captured_signals.append(sig)
-        # Once: a second signal means that whoever sent it will not wait.
+        # Drain only at the first signal: the sender of a second signal does not want to
+        # wait.
         if self._service.is_ready and self._drain_seconds > 0:
             self._service.refuse_work()
         else:
-            self.should_exit = True
+            self.should_exit: bool = True
 
     async def main_loop(self) -> None:
         """Serve until the process is asked to end and the running work has ended."""
         async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._service.health.watch)
             await super().main_loop()
             self._tasks.cancel_scope.cancel()
-        # Also after a second signal: what may run again is handed over, the rest is
-        # ended truthfully.
+        # Also after a second signal, hand over executions that may run again, and end
+        # the rest truthfully.
         await self._service.executions.drain(0.0)
 
     async def on_tick(self, counter: int) -> bool:
@@ -127,21 +132,38 @@ class Server(uvicorn.Server):
 
     async def _drain_and_exit(self) -> None:
         await self._service.executions.drain(self._drain_seconds)
+        await self._until_known()
         self.should_exit = True
 
+    async def _until_known(self) -> None:
+        """Wait until all clients that check readiness have heard that the server is not
+        ready, for ten seconds at most.
+
+        Otherwise a proxy that checks every two seconds would send requests to a server
+        that is gone, and answer 502.
+        """
+        readiness = self._service.readiness
+        if not readiness.is_asked():
+            return
+        with anyio.move_on_after(_KNOWN):
+            while not readiness.is_known():
+                await anyio.sleep(0.05)
+            # Wait for requests that were already on their way.
+            await anyio.sleep(_ON_THE_WAY)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop; wake every waiting client first."""
+        """Wake every waiting client, then stop."""
         self._service.stop()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the process's signals, unless someone else does."""
+        """Handle the process's signals, unless other code does."""
         if self._handles_signals:
             with super().capture_signals():
                 yield
-                # uvicorn raises them again on its way out, which would end the process
-                # before what it serves is closed.
+                # uvicorn raises the signals again at its end, which would end the
+                # process before the host has closed its resources.
                 self._captured_signals.clear()
         else:
             yield

@@ -1,4 +1,4 @@
-"""What a log says: how many calls were repaired and refused, by tool, by rule and by
+"""Summarize a log: how many calls were repaired and refused, by tool, by rule and by
 client.
 """
 
@@ -23,9 +23,9 @@ class Report:
     """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where
     schemas mislead models.
 
-    ``schemas`` are those of the tools that were not called right; ``refused`` counts
-    its refused calls by the required parameters that they lack, and the names and types
-    that they have.
+    ``schemas`` are the schemas of tools with wrong calls; ``refused`` counts the
+    refused calls of each tool by their missing required parameters, and by the names
+    and types that they have.
     """
 
     tools: dict[str, Counter[str]] = field(default_factory=dict)
@@ -40,6 +40,7 @@ class Report:
 
     @property
     def total(self) -> Counter[str]:
+        """Return the counts of all tools together."""
         return sum(self.tools.values(), Counter())
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,8 +62,8 @@ class Report:
 
 
 def read_report(lines: Iterable[str]) -> Report:
-    """Return the report on the *lines* of a log; a line that is not an entry is
-    counted, not raised.
+    """Return the report on the *lines* of a log; a line that is not an entry is counted
+    and does not raise an exception.
 
     >>> repairs = [{"path": "/a", "rule": "number-text"}]
     >>> call = {"event": "call", "tool": "add", "outcome": "repaired"}
@@ -117,7 +118,7 @@ def _places(findings: Iterable[dict[str, Any]], key: str) -> set[tuple[str, str]
 
 
 def _absent(places: set[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the parameters that a call lacks, according to its errors."""
+    """Return the missing parameters of a call, according to its errors."""
     names = []
     for path, code in places:
         if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1:

@@ -27,7 +27,7 @@ __all__ = ["Suggestion", "suggestions"]
 FEWEST = 3
 """Fewer calls with a mistake may be those of one model on one day."""
 NEARLY_ALL = 0.9
-"""Of the calls that lack a parameter, the share that must have the other name: below it,
+"""The share of the calls without a parameter that must have the other name: below it,
 the other name may be chance.
 """
 Names = tuple[str, ...]
@@ -59,7 +59,7 @@ class Suggestion:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def parts(self) -> tuple[str, str]:
-        """Return what differs, before and after, as JSON."""
+        """Return the differing parts, before and after, as JSON."""
         if self.kind == "alias":
             return "{}", json.dumps(self.after["aliases"])
         schemas = [document["input"] for document in (self.before, self.after)]
@@ -73,8 +73,8 @@ class Suggestion:
 
 
 def suggestions(report: Report) -> list[Suggestion]:
-    """Return the changes that the log of *report* justifies, those with most calls
-    first.
+    """Return the changes that the log of *report* justifies, ordered by the number of
+    calls, largest first.
 
     A tool whose schema is not in the log has none.
     """
@@ -93,7 +93,7 @@ def suggestions(report: Report) -> list[Suggestion]:
 
 @dataclass(frozen=True, slots=True)
 class _LoggedCalls:
-    """What a log says about the calls of one tool."""
+    """The logged calls of one tool."""
 
     report: Report
     tool: str

@@ -1,1 +1,1 @@
-"""How the proxy reaches a server: as a child process, or at a URL."""
+"""The ways to reach a server: as a child process, or at a URL."""

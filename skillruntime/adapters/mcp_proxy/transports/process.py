@@ -1,5 +1,5 @@
-"""A server as a child process: started in a process group of its own, and ended with
-all that it started.
+"""Run a server as a child process in its own process group, and end it together with
+all processes that it started.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Process"]
 
 EXIT_TIMEOUT = 1.5
-"""Seconds that the server has to exit after its stdin was closed, and again after
-SIGTERM; the SDKs give two.
+"""The seconds that the server has to exit after its stdin is closed, and again after
+SIGTERM; the SDKs allow two.
 """
 
-# It reads a line when the server has ended, and the end of its input when the proxy
-# has. In the background, so that the proxy has no child but the server. Seconds without
-# a fraction: POSIX has no other for `sleep`.
+# The shell reads a line when the server has ended, and the end of its input when the
+# proxy has ended. It runs in the background, so that the server is the proxy's only
+# child. Seconds without a fraction: POSIX has no other for `sleep`.
 _WATCHER = """
 exec 3<&0  # the stdin of what runs in the background is /dev/null (POSIX, 2.9.3.1)
 {
@@ -53,12 +53,12 @@ class Process:
             list(command), stdin=pipe, stdout=pipe, start_new_session=True, bufsize=0
         )
         assert started.stdin and started.stdout
-        self.pid = started.pid
-        self.stdin = os.dup(started.stdin.fileno())
-        self.stdout = os.dup(started.stdout.fileno())
+        self.pid: int = started.pid
+        self.stdin: int = os.dup(started.stdin.fileno())
+        self.stdout: int = os.dup(started.stdout.fileno())
         started.stdin.close()
         started.stdout.close()
-        self.exited = threading.Event()
+        self.exited: threading.Event = threading.Event()
         self._status = 1
         self._watch = _watch(started.pid)
 
@@ -69,12 +69,11 @@ class Process:
         threading.Thread(target=reap, daemon=True).start()
 
     def end(self, *, patient: bool = True) -> int:
-        """End the server, whose stdin is closed, and all that it started; return its
-        exit status.
+        """End the server, whose stdin is closed, and all processes that it started;
+        return its exit status.
 
-        Who sent a signal to the proxy waits no longer: then the server gets SIGTERM at
-        once, and SIGKILL before a client that counts two seconds (as the SDKs do) kills
-        the proxy.
+        After a signal to the proxy, the server gets SIGTERM at once, and SIGKILL before
+        a client that waits two seconds (as the SDKs do) kills the proxy.
         """
         try:
             if patient and self.exited.wait(EXIT_TIMEOUT):
@@ -89,14 +88,16 @@ class Process:
             self._watch = None
 
     def _ended(self) -> int:
-        """End what the server left behind in its group; return its exit status."""
+        """End the processes that the server left in its group; return its exit
+        status.
+        """
         self.signal("SIGTERM")
         if self._status < 0:  # by a signal
             return 128 - self._status
         return self._status
 
     def signal(self, name: str) -> None:
-        """Send a signal to the process group; nothing where there is none left."""
+        """Send a signal to the process group, if it still exists."""
         try:
             if sys.platform == "win32":
                 os.kill(self.pid, signal.SIGTERM)
@@ -109,16 +110,17 @@ class Process:
 def _watch(pid: int) -> IO[bytes] | None:
     """Start a small shell that ends the process group *pid* if this process ends first.
 
-    The end of stdin is enough for a server that reads it. For one that does not,
-    nothing that the proxy itself does would help once it is killed with SIGKILL;
-    Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec, spares what
-    the server started, and macOS has nothing like it. Returns what `_close_watch`
-    takes; ``None`` where there are no process groups.
+    The end of stdin is enough for a server that reads it. For other servers the proxy
+    itself cannot act once it is killed with SIGKILL. Linux's ``PR_SET_PDEATHSIG`` would
+    have to be set between fork and exec and does not reach the server's own children,
+    and macOS has no equivalent. Return the handle for `_close_watch`; ``None`` on
+    systems without process groups.
     """
     if not hasattr(os, "killpg"):
         return None
     null = subprocess.DEVNULL
-    # A session of its own: what kills the proxy may kill its process group.
+    # In its own session, because a signal that kills the proxy may go to its whole
+    # process group.
     words = ["/bin/sh", "-c", _WATCHER, "mcp-proxy-watch", str(pid)]
     try:
         shell = subprocess.Popen(
@@ -136,8 +138,8 @@ def _watch(pid: int) -> IO[bytes] | None:
 
 
 def _close_watch(watcher: IO[bytes] | None, pid: int) -> None:
-    """End the shell that `_watch` started, or leave to it what the server *pid* has
-    left in its group.
+    """End the shell that `_watch` started, unless the server *pid* left processes in
+    its group: the shell ends those.
     """
     if watcher is None:
         return

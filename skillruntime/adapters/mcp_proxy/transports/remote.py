@@ -1,5 +1,5 @@
-"""A server at a URL as lines: what a client writes on stdio is posted, and what the
-server streams is written back.
+"""Connect to a server at a URL: each line that a client writes on stdio is posted, and
+each streamed message of the server is written back.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def start_remote(
     """Start a thread that speaks with the server at *url*; return the descriptors of
     its stdin and stdout.
 
-    *tools* is what is known of the server's tools: some of their arguments are repeated
-    in headers.
+    *tools* are the known tools of the server: some of their arguments are repeated in
+    headers.
     """
     client_reads, writes = os.pipe()
     reads, client_writes = os.pipe()
@@ -81,11 +81,10 @@ async def _serve(
     """Post each line from *reads* until its end; answer what is in flight, and end the
     session.
     """
-    # A pipe can be said to be readable and have nothing left: the event loop must not
-    # wait in `read`.
+    # A pipe may be reported as readable although it is empty, and the event loop must
+    # not wait in `read`.
     os.set_blocking(reads, False)
-    # An answer takes as long as the client waits for it; a redirect is for the person
-    # to follow.
+    # An answer may take as long as the client waits; redirects are left to the user.
     timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT)
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(
@@ -96,23 +95,23 @@ async def _serve(
                 remote = _Remote(url, headers, tools, writes, client, tasks, background)
                 await remote.take_lines(reads)
             background.cancel_scope.cancel()
-        # SDK clients kill what takes two seconds to exit; a server may also end the
-        # session itself.
+        # SDK clients kill a server that takes two seconds to exit; a server may also
+        # end the session itself.
         with anyio.move_on_after(DELETE_TIMEOUT):
             await remote.end_session()
 
 
 @dataclass(slots=True)
 class _Place:
-    """How far a stream of events was read: where and after how many seconds it is
-    resumed.
+    """The position in a stream of events: where, and after how many seconds, to resume
+    it.
     """
 
     last_id: str = ""
     wait: float = RECONNECT_SECONDS
     failures: int = 0
-    """How often in a row the server gave nothing. It may close the stream as often as
-    it likes (2025-11-25).
+    """How often in a row the stream ended without an event. A server may close a stream
+    at any time (2025-11-25).
     """
 
 
@@ -146,10 +145,10 @@ class _Remote:
         try:
             message = read_message(line)
         except Malformed:
-            # A batch, or not JSON: the server says what it thinks of it.
+            # A batch, or not JSON: the server decides how to answer.
             message = Message(line, {})
-        # 2026-07-28 has no cancel message over HTTP: to close the response is to
-        # cancel.
+        # 2026-07-28 has no cancel message over HTTP: closing the response cancels the
+        # call.
         if message.method == "notifications/cancelled" and not self.version:
             scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
             if scope is not None:
@@ -162,11 +161,11 @@ class _Remote:
             self.in_flight[message.id] = anyio.CancelScope()
             self.tasks.start_soon(self._request, message, headers)
         elif line[:1] == b"[":
-            # Not awaited: a call in it may ask the client something, whose answer comes
-            # on the same stdin.
+            # Not awaited: the call may ask the client a question, and the answer
+            # arrives on the same stdin.
             self.tasks.start_soon(self._request, message, headers)
         else:
-            # One after the other: `initialized` must be there before what follows it.
+            # In order: `initialized` must arrive before the following messages.
             with contextlib.suppress(httpx2.HTTPError):
                 await self.client.post(self.url, content=line, headers=headers)
             if message.method == "notifications/initialized":
@@ -182,7 +181,7 @@ class _Remote:
                 headers["mcp-protocol-version"] = self.version
             return headers
         params = object_in(message.part("params"))
-        if params is None:  # the server says so
+        if params is None:  # the server reports it
             return headers
         method = message.method or ""
         headers["mcp-protocol-version"] = encode_value(
@@ -228,7 +227,7 @@ class _Remote:
             if body.strip():
                 await self._json(message, response, body)
                 return
-        # A batch of notifications and responses alone is only accepted.
+        # A batch with only notifications and responses is accepted without an answer.
         if response.status_code != 202:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
 
@@ -243,8 +242,8 @@ class _Remote:
         if not is_answer:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
             return
-        # An error may have no id, or one of the server's own (the Python SDK), where
-        # the id was not read.
+        # If the server did not read the id, its error may have no id or one of its own
+        # (the Python SDK).
         if (
             "error" in answer.parts
             and answer.id != message.id
@@ -260,8 +259,8 @@ class _Remote:
         await self._write(message, body)
 
     async def _events(self, message: Message, response: httpx2.Response) -> None:
-        """Write the messages of a stream until the answer; a stream that ends before is
-        resumed where it can be.
+        """Write the messages of a stream until the answer; resume a stream that ends
+        before it, if possible.
         """
         place = _Place()
         try:
@@ -272,7 +271,7 @@ class _Remote:
                     async for data in messages:
                         if await self._write(message, data) and message.id is not None:
                             return
-                # without an event id there is nothing to resume at (transports,
+                # a stream cannot be resumed without an event id (transports,
                 # "Resumability")
                 if not place.last_id:
                     break
@@ -294,11 +293,11 @@ class _Remote:
             )
 
     async def _listen(self) -> None:
-        """Write the messages that the server sends on its own, for as long as it offers
-        a stream for that.
+        """Write the messages that the server sends on its own initiative, as long as it
+        offers a stream for them.
         """
         # The handshake era only: transports, "Listening for Messages from the Server".
-        # 405 says that there is none.
+        # 405 means that the server offers no stream.
         place = _Place()
         while place.failures < MOST_RECONNECTS:
             try:
@@ -392,8 +391,8 @@ class _Remote:
 async def _messages_in(
     response: httpx2.Response, place: _Place
 ) -> AsyncGenerator[bytes]:
-    """Yield the data of each event until the stream ends or breaks off; note in *place*
-    how far it was read.
+    """Yield the data of each event until the stream ends or breaks off; record the
+    position in *place*.
     """
     # The HTML standard, 9.2.4: always UTF-8, whatever the header says, and a byte order
     # mark is skipped.
@@ -427,7 +426,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def encode_value(value: str) -> str:
-    """Return *value* as a header carries it: plain where it survives the way, else in
+    """Encode *value* for a header: as plain text if it survives unchanged, else in
     base64.
 
     >>> encode_value("read_file"), encode_value("é")
@@ -444,8 +443,8 @@ def encode_value(value: str) -> str:
 
 
 def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
-    """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema*
-    marks and *arguments* has.
+    """Return the ``Mcp-Param-*`` headers of a call, one for each property that *schema*
+    marks and *arguments* contain.
 
     >>> region = {"type": "string", "x-mcp-header": "Region"}
     >>> schema = {"properties": {"region": region}}
@@ -460,7 +459,7 @@ def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
                 value = None
                 break
             value = value.get(key)
-        if isinstance(value, bool):  # before int, which it is too
+        if isinstance(value, bool):  # before int, because a bool is an int
             found[f"Mcp-Param-{token}"] = "true" if value else "false"
         elif isinstance(value, str | int | float):
             found[f"Mcp-Param-{token}"] = encode_value(str(value))

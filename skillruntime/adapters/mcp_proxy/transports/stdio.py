@@ -1,10 +1,10 @@
-"""stdio on both sides: the client on this process's stdin and stdout, the server as a
-child process.
+"""Relay messages over stdio on both sides: the client on this process's stdin and
+stdout, the server as a child process.
 
-A few threads and no event loop: blocking reads and writes of whole chunks are the
-cheapest way there is to pass bytes on, they start in no time, and a side that does not
-read holds back the other by itself. Until the first message that a session has to see,
-its modules are not imported either.
+A few threads are used instead of an event loop: blocking reads and writes of large
+chunks are the cheapest way to pass bytes on, they start at once, and a side that does
+not read slows the other down. The modules of a session are imported when the first
+message needs them.
 """
 
 from __future__ import annotations
@@ -28,27 +28,26 @@ __all__ = ["CHUNK", "Lines", "note_signals", "relay", "report_unwritten", "run_s
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
-"""Seconds after which a call whose schema the server does not give is forwarded
-unchecked.
+"""The seconds after which a call is forwarded unchecked if the server does not provide
+its schema.
 """
 DRAIN_TIMEOUT = 1.0
-"""Seconds without a byte after which nothing more is expected of a server that has
-exited.
+"""The seconds without a byte after which an exited server is considered silent.
 """
 TICK = 0.2
-# More than a pipe holds (64 KiB on Linux), and little beside one large message.
+# More than a pipe holds (64 KiB on Linux), and small compared with one large message.
 MOST_QUEUED = 1 << 20
 MOST_EARLY = 8
 CLIENT, SERVER = "client", "server"
 _OTHER_SIDE = {CLIENT: SERVER, SERVER: CLIENT}
-# What only a session can decide. The handshake passes in any case, and is shown to the
-# session when there is one.
-_NEEDS_SESSION = (b"tools/", b"cancelled", b"\\")
+# The messages that only a session can decide on. The handshake always passes, and is
+# shown to the session once it exists.
+_NEEDS_SESSION = (b"tools/", b"cancelled", b"\\", b"\0")
 
 
 class Lines:
-    """Splits what is fed to it into lines, each with its own ending; what is left at
-    the end is a line too.
+    """Splits the fed bytes into lines, each with its own ending; the rest at the end is
+    a line too.
 
     >>> lines = Lines()
     >>> list(lines.feed(b"one\\ntw")), list(lines.feed(b"o\\n\\nthr")), lines.rest()
@@ -73,7 +72,7 @@ class Lines:
             self._parts.append(chunk[start:])
 
     def rest(self) -> bytes:
-        """Return what came after the last line."""
+        """Return the bytes after the last line."""
         rest = b"".join(self._parts)
         self._parts.clear()
         return rest
@@ -97,8 +96,8 @@ class _Writer:
     """A thread that writes to one file descriptor; the sender waits while more than a
     megabyte is queued.
 
-    What the other direction adds (a refusal, a call that waited) never waits: two
-    readers that wait for one another's writers would not end.
+    Messages that the other direction adds (a refusal, a call that waited) never wait:
+    otherwise two readers could wait for each other's writers forever.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -111,7 +110,7 @@ class _Writer:
         self.error: OSError | None = None
         """Why nothing more can be written, if `broken`."""
         self.progress = 0
-        """Grows with everything that is queued or written."""
+        """A counter of all queued and written chunks."""
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -133,7 +132,7 @@ class _Writer:
                 self._changed.wait()
 
     def close(self) -> None:
-        """Close the descriptor when all that is queued is written."""
+        """Close the descriptor when the whole queue is written."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -183,14 +182,14 @@ def run_stdio(
     ends; return its exit status.
 
     The server has the environment, the working directory and the stderr of this
-    process. It is ended as the protocol says: its stdin is closed, then SIGTERM, then
-    SIGKILL, for its whole process group.
+    process. It is ended as the protocol demands: its stdin is closed, then its whole
+    process group gets SIGTERM, then SIGKILL.
 
     Raises:
         OSError: the command cannot be started.
     """
     ended = threading.Event()
-    # First, so that there is no moment at which a signal leaves the server behind.
+    # First, so that a signal at any moment ends the server too.
     signals = note_signals(ended)
     process = Process(command)
     client = (stdin, stdout)
@@ -206,8 +205,11 @@ def report_unwritten(error: OSError) -> int:
     """Say on stderr why the client's messages could not be written; return the exit
     status.
     """
+    reason = error.strerror
+    if error.errno == errno.EBADF:
+        reason = "stdout is closed"  # as the other commands call it (`>&-`)
     if sys.stderr is not None:
-        sys.stderr.write(f"The output cannot be written: {error.strerror}\n")
+        sys.stderr.write(f"The output cannot be written: {reason}\n")
     return 1
 
 
@@ -222,8 +224,8 @@ def relay(
     server's stdin.
 
     Each side is two descriptors: the client's are read and written, the server's
-    written and read. Returns why the client could not be written to, unless it is that
-    the client has ended.
+    written and read. Return why writing to the client failed; ``None`` if the client
+    has ended.
     """
     stdin, stdout = client
     server_in, server_out = server
@@ -249,8 +251,8 @@ def relay(
         threading.Thread(target=run, daemon=True).start()
     while not ended.wait(TICK):
         if process is not None and process.exited.is_set():
-            # Its last messages are still on their way, and a process that it left
-            # behind may hold its stdout open.
+            # Its last messages are still in transit, and a process that it left behind
+            # may hold its stdout open.
             seen = -1
             while seen != writers[CLIENT].progress and not ended.is_set():
                 seen = writers[CLIENT].progress
@@ -266,8 +268,8 @@ def relay(
 
 
 def note_signals(ended: threading.Event) -> list[int]:
-    """Return the list to which a signal that ends the proxy is added; it sets *ended*
-    too.
+    """Return a list to which each signal that ends the proxy is added; the signal also
+    sets *ended*.
     """
     signals: list[int] = []
 
@@ -285,7 +287,7 @@ def note_signals(ended: threading.Event) -> list[int]:
 
 
 class _Relay:
-    """Passes on what the session says, in the order in which it says it."""
+    """Passes on the session's messages in their order."""
 
     def __init__(
         self, make_session: Callable[[], Session], writers: dict[str, _Writer]
@@ -299,8 +301,8 @@ class _Relay:
         self._answered, self._listed = threading.Event(), threading.Event()
 
     def pump(self, descriptor: int, side: str) -> None:
-        """Pass on every line that comes from *descriptor* until its end; wait while the
-        other side does not read.
+        """Pass on every line from *descriptor* until its end; wait while the other side
+        does not read.
         """
         other = self._writers[_OTHER_SIDE[side]]
         for line in _lines_of(descriptor):
@@ -317,8 +319,8 @@ class _Relay:
             )
 
     def import_ahead(self) -> None:
-        """Import what the next messages need while the server or the model is busy, so
-        that none of them waits.
+        """Import the modules that the next messages need while the server or the model
+        is busy, so that no message waits.
         """
         self._answered.wait()
         import skillruntime.adapters.mcp_proxy.session
@@ -353,7 +355,8 @@ class _Relay:
 
     def _needs_session(self, side: str, line: bytes) -> bool:
         if side == SERVER:
-            # No call is pending, and no tool known: nothing of it is of interest.
+            # No call is pending and no tool is known, so the session need not see this
+            # message.
             self._answered.set()
             return False
         if len(self._early) > MOST_EARLY:
@@ -367,7 +370,7 @@ class _Relay:
     def _open_session(self) -> Session:
         self._session = self._make_session()
         for line in self._early:
-            # It was passed on already, as the session would have.
+            # The message was already passed on, as the session would have done.
             self._session.from_client(line)
         return self._session
 
@@ -376,8 +379,8 @@ class _Relay:
             line = data
             if not data.endswith(b"\n"):
                 line += ending
-            # A side may end its last message without a line break, and something else
-            # may still follow it.
+            # A side may end its last message without a line break, and another message
+            # may still follow.
             if to in self._unended:
                 self._writers[to].put(b"\n" + line)
             else:
@@ -395,14 +398,14 @@ class _Relay:
 
 
 def _has_no_reader(descriptor: int) -> bool:
-    """Return whether *descriptor* is a pipe that has no reader any more: the client was
+    """Return whether *descriptor* is a pipe without a reader, because the client was
     killed.
     """
     import select
 
     if not hasattr(select, "poll"):
         return False
-    # A pipe without a reader is in error before anything is written to it (Linux,
+    # `poll` reports a pipe without a reader as an error even before a write (Linux,
     # poll(2), POLLERR).
     poll = select.poll()
     poll.register(descriptor, 0)

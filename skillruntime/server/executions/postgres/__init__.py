@@ -1,1 +1,1 @@
-"""Executions of several servers, carried by DBOS on PostgreSQL."""
+"""Run executions on several servers with DBOS on PostgreSQL."""

@@ -1,12 +1,12 @@
-"""Which servers are dead: each server renews a lease on the database's clock, and looks
-for the work of servers that do not renew theirs.
+"""Find dead servers. Each server renews a lease by the database's clock, and takes up
+the work of servers that do not renew their leases.
 
 This decides how soon the engine recovers work, never whether an execution begins twice.
-A server that is taken for dead by mistake loses its work to another one, which is safe
-because of the engine's owner check and the mark of each beginning. A server is dead
-when its lease has run out, and it has not been renewed for as long by our own monotonic
-clock. So a living server is not taken for dead when a clock is set forward or the
-database was away.
+A server that is taken for dead by mistake loses its work to another server; the
+engine's owner check and the mark of each beginning make this safe. A server is dead
+when its lease has expired, and has not been renewed for the lease's length by our own
+monotonic clock. So a living server is not taken for dead when a clock is set forward or
+the database was unavailable.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import psycopg
+import sqlalchemy
 
 from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.executions.postgres.postgres_connections import (
@@ -34,7 +35,10 @@ _BEAT = """INSERT INTO skillruntime.servers
     VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
     ON CONFLICT (name) DO UPDATE
     SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
-# Only servers that hold work; it does not matter whether another one is dead.
+# A write that does not change anything. It writes our own row, so that servers do not
+# wait for each other.
+_TOUCH = "UPDATE skillruntime.servers SET name = name WHERE name = :name"
+# Select only servers that hold work; it does not matter whether an idle server is dead.
 _SEEN = """SELECT work.executor_id, coalesce(servers.number, -1),
         coalesce(expires_at < clock_timestamp(), true)
     FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
@@ -48,10 +52,10 @@ _FORGET = (
 
 class DeadServers:
     """Renews the lease of the server *name* in the database *url*, and calls *recover*
-    with each server that is dead.
+    with each dead server.
 
-    The renewal and the recovery have a thread and a connection each, so that neither a
-    busy event loop nor a long recovery lets the lease run out. *lease* is in seconds.
+    Renewal and recovery each have a thread and a connection, so that neither a busy
+    event loop nor a long recovery lets the lease expire. *lease* is in seconds.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class DeadServers:
         ]
 
     def start(self) -> None:
-        """Take the lease, and start the threads that keep it and look at other servers.
+        """Take the lease, and start the threads that renew it and watch other servers.
 
         Raises:
             DatabaseAwayError: the database does not answer.
@@ -91,20 +95,26 @@ class DeadServers:
             thread.start()
 
     def stop(self, *, forgets: bool) -> None:
-        """Stop the threads. With *forgets* the lease is deleted: no work is left for
-        which another server must wait until the lease runs out.
+        """Stop the threads. With *forgets* the lease is deleted, so that other servers
+        need not wait until it expires.
         """
         self._stopping.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(timeout=5)
         if forgets:
-            # If this fails, the lease runs out by itself.
+            # If this fails, the lease expires by itself.
             with (
                 suppress(DatabaseAwayError, psycopg.Error),
                 connect(self._url, self._name) as connection,
             ):
                 connection.execute(_FORGET, {"name": self._name})
+
+    def touch(self, engine: sqlalchemy.Engine) -> None:
+        """Write this server's row unchanged."""
+        with engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.execute(sqlalchemy.text(_TOUCH), {"name": self._name})
 
     def _run(self, act: Callable[[BoundedConnection], None]) -> None:
         connection: BoundedConnection | None = None
@@ -119,7 +129,7 @@ class DeadServers:
                 )
                 connection = None
                 self._suspects.forget()
-            except Exception:  # one recovery that fails must not end all others
+            except Exception:  # a failed recovery must not prevent the others
                 _log.exception(
                     "the recovery of a dead server failed with an unexpected exception"
                 )
@@ -150,8 +160,8 @@ class Suspects:
     def observe(
         self, servers: Mapping[str, tuple[int, bool]], now: float | None = None
     ) -> list[str]:
-        """Return the servers that are dead; *servers* maps each name to the number of
-        its renewals and whether its lease has expired.
+        """Return the dead servers; *servers* maps each name to the number of its
+        renewals and whether its lease has expired.
 
         >>> suspects = Suspects(6.0)
         >>> suspects.observe({"a": (1, False)}, 0.0)
@@ -173,14 +183,14 @@ class Suspects:
                 if number_before == number:
                     since = since_before
             self._seen[name] = (number, since)
-            # A server that has left has no lease (-1), so there is no need to wait.
+            # A server that has left has no lease (-1), so do not wait.
             has_left = number == -1
             if is_expired and (has_left or now - since >= self._lease):
                 dead.append(name)
         return dead
 
     def forget(self) -> None:
-        """Start the observation again, because no server could renew its lease while
-        the database was away.
+        """Restart the observation, because no server could renew its lease while the
+        database was unavailable.
         """
         self._seen = {}

@@ -1,11 +1,11 @@
-"""Executions of several servers, carried by DBOS on PostgreSQL: which server runs an
-execution, which ones run again, and how many run at once.
+"""Run executions on several servers with DBOS on PostgreSQL: decide which server runs
+an execution, which executions run again, and how many run at once.
 
 Law: accepted means committed. An execution that must not run twice begins only in the
 dispatch that has written its mark; an execution never has more than one mark. A
-dispatch that finds the mark of another one knows that the other has begun, on this
+dispatch that finds another dispatch's mark knows that the other has begun, on this
 server or another, and ends the execution with `EXECUTION_INTERRUPTED`. The engine
-discards the end of a dispatch that has lost its execution.
+discards the result of a dispatch that has lost its execution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -26,12 +26,11 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
-import dbos._error
+import dbos
 import psycopg
 import sqlalchemy
 import sqlalchemy.exc
 from anyio.abc import TaskGroup
-from dbos import DBOS
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress
 from skillruntime.server.executions.errors import (
@@ -63,22 +62,19 @@ from skillruntime.server.executions.outcomes import (
 )
 from skillruntime.server.executions.postgres import instance as engine_instance
 from skillruntime.server.executions.postgres.dead_servers import DeadServers
+from skillruntime.server.executions.postgres.handing_over import hand_over
 from skillruntime.server.executions.postgres.instance import (
-    MESSAGE,
     MESSAGES,
     POLL,
     Queues,
+    message_options,
 )
 from skillruntime.server.executions.postgres.postgres_connections import (
     create_engine,
     to_away_error,
+    to_start_error,
 )
-from skillruntime.server.executions.postgres.tables import (
-    RUN,
-    EngineTables,
-    Stored,
-    column,
-)
+from skillruntime.server.executions.postgres.tables import EngineTables, Stored, column
 from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.executions.watchers import EndedExecutions, Watchers
 from skillruntime.server.metrics import Metrics
@@ -88,31 +84,33 @@ __all__ = ["EngineExecutions"]
 _T = TypeVar("_T")
 _log = logging.getLogger("skillruntime.server")
 _SUBMIT: Final = 0.9
-"""Seconds until a submission that the database does not answer is refused."""
+"""Seconds until a submission is refused because the database does not answer."""
 _ASK: Final = 5.0
-"""The same for every other question of a caller."""
+"""Seconds until any other request is refused because the database does not answer."""
 _RUNNING_LOOK: Final = 5
-"""Every fifth query asks also for the executions that run here."""
+"""Every fifth query also reads the executions that run here."""
 _REPORTS: Final = 1.0
-"""Seconds between two reports of progress that other servers see."""
+"""Seconds between two progress reports to other servers."""
 _SWEEP: Final = 5.0
 """The most seconds between two searches for executions that wait too long."""
 _MISSED: Final = 10.0
-"""Seconds in which an execution that a server has taken begins there."""
+"""Seconds within which an execution begins on the server that has taken it."""
 _CLOCK_JUMP: Final = 10.0
-"""If the database's clock moves this many seconds against ours, one was set."""
+"""If the database's clock moves this many seconds against ours, one of the clocks was
+set.
+"""
 _ERRORS: Final = (sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, psycopg.Error)
 
 
 class EngineExecutions:
-    """Executions in the PostgreSQL database *url*: an async context manager, one in a
+    """Executions in the PostgreSQL database *url*; an async context manager, one in a
     process.
 
-    Leaving it without `drain` leaves what runs as a killed process would. *notify* is
-    awaited with every ended execution whose ticket has a webhook; after a crash it may
-    be awaited again. *lease* is how many seconds a server may be silent before others
-    take up its work; *poll* is the time in seconds between two queries for what other
-    servers did.
+    Leaving it without `drain` leaves running executions as a killed process would.
+    *notify* is awaited with every ended execution whose ticket has a webhook; after a
+    crash it may be awaited again. *lease* is how many seconds a server may be silent
+    before others take up its work; *poll* is the seconds between two queries for
+    changes by other servers.
     """
 
     def __init__(
@@ -132,8 +130,8 @@ class EngineExecutions:
         self._terms = terms or Terms()
         self._poll = poll
         self._notify = notify
-        # Every start has another name: a restarted process must not regard the work of
-        # the process before it as its own.
+        # Every start has a new name: a restarted process must not regard the previous
+        # process's work as its own.
         self._name = f"skillruntime-{secrets.token_hex(8)}"
         self._capacity = capacity
         self._queues = Queues(self._terms, capacity)
@@ -143,6 +141,7 @@ class EngineExecutions:
         self._asked = create_engine(url, f"{self._name} callers", size=6, prompt=True)
         self._tables = EngineTables(self._asked, self._terms.kept_for)
         self._client = engine_instance.new_client(self._asked)
+        self._instance: engine_instance.Instance | None = None
         self._dead = DeadServers(url, self._name, lease, self._recover)
         self._threads = ThreadPoolExecutor(6, "skillruntime-callers")
         self._answered_at = 0.0  # when the database last answered
@@ -154,35 +153,39 @@ class EngineExecutions:
         self._asked_for: dict[str, asyncio.Future[Stored | None]] = {}
         self._reading: asyncio.Task[None] | None = None
         self._marking = asyncio.Lock()
-        # Executions that this server began on accepting them and that have not ended.
+        # Unfinished executions that this server began when it accepted them.
         self._beginning: set[str] = set()
-        # Until then a new execution may have to wait behind others.
+        # Until this time a new execution may have to wait behind others.
         self._queues_until = 0.0
-        # By caller: the last count of the database, and those accepted here since.
+        # By caller: the database's last count, and the executions accepted here since
+        # then.
         self._unfinished: Counter[str] = Counter()
         self._draining = anyio.Event()
         self._clock = 0.0  # the database's time minus our monotonic time
-        # Since then the database has answered, and its clock was not set.
+        # Since this time the database has answered, and its clock was not set.
         self._steady_since = time.monotonic()
         self._tasks: TaskGroup | None = None
-        self.continued = 0
+        self.continued: int = 0
         """How many executions waited or ran when this server started."""
 
     async def __aenter__(self) -> EngineExecutions:
         self._set_clock(await self._ask(self._tables.now))
         try:
-            # Launched on this thread, because the engine runs workflows in the event
+            # Launch the engine on this thread, because it runs workflows in the event
             # loop of the thread that launches it.
-            engine_instance.launch(
+            instance = engine_instance.launch(
                 self._engine, self._name, self._run, self._send_message
             )
+            self._instance = instance
             await anyio.to_thread.run_sync(self._dead.start)
             await self._insist(
-                lambda: self._ask(partial(self._queues.start, self._client))
+                lambda: self._ask(partial(self._queues.start, self._client, instance))
             )
             self.continued = sum((await self._insist(self.counts)).values())
-        except BaseException:
+        except BaseException as error:
             await self._close(forgets=True)
+            if isinstance(error, _ERRORS):
+                raise to_start_error(error) from None
             raise
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
@@ -203,34 +206,27 @@ class EngineExecutions:
             and most_unfinished is not None
             and await self._has_too_many(ticket.owner, most_unfinished)
         ):
-            # A request that repeats an idempotency key starts nothing new.
+            # A request that repeats an idempotency key does not start a new execution.
             known = await self.get(ticket.execution_id)
             if known is None:
                 raise TooManyError
         if known is None:
-            options: Any = {
-                "workflow_name": RUN,
-                "workflow_id": ticket.execution_id,
-                "workflow_id_reuse_policy": "reject",
-                "authenticated_user": column(ticket.owner),
-                **self._queues.options(ticket),
-            }
+            options: Any = self._queues.options(ticket)
             accepted_at = self.now()
             accept: Callable[..., object] = partial(self._client.enqueue, options)
             begins_here = self._begins_here(ticket)
             if begins_here:
                 self._beginning.add(ticket.execution_id)
-                accept = partial(
-                    engine_instance.begin, self._client, self._name, options
-                )
+                assert self._instance is not None
+                accept = partial(self._instance.begin, self._client, options)
             try:
                 await self._ask(
                     partial(accept, ticket.to_dict(), accepted_at), within=_SUBMIT
                 )
-            except dbos._error.DBOSWorkflowIDInUseError:
+            except dbos.error.DBOSWorkflowIDInUseError:
                 self._beginning.discard(ticket.execution_id)
                 known = await self.get(ticket.execution_id)
-                if known is None:  # it ended long ago, and was deleted just now
+                if known is None:  # ended long ago, and just deleted
                     return await self.submit(ticket, most_unfinished=most_unfinished)
             except BaseException:
                 self._beginning.discard(ticket.execution_id)
@@ -249,8 +245,8 @@ class EngineExecutions:
             return known
         live = self._live.get(execution_id)
         # The next query of `_follow` notices if this server has lost the execution, or
-        # another one has cancelled it. An execution that begins for the second time is
-        # shown as running since the first.
+        # another server has cancelled it. An execution that begins for the second time
+        # is shown as running since its first start.
         if live is not None and (
             live.execution.status is ExecutionStatus.RUNNING
             or execution_id in self._beginning
@@ -264,8 +260,8 @@ class EngineExecutions:
         return stored.ticket, stored.execution
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return its new state; its server stops the
-        run a little later.
+        """Stop an execution if it has not ended, and return its new state; its server
+        stops the run a little later.
         """
         known = await self.get(execution_id)
         if known is None:
@@ -278,8 +274,8 @@ class EngineExecutions:
         return await self._seen(execution_id)
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
-        """End a task from outside; of two who complete a task, or complete and cancel
-        it, the first wins.
+        """End a task from outside; if two callers complete or cancel it, the first
+        wins.
         """
         known = await self.get(execution_id)
         if known is None:
@@ -292,19 +288,26 @@ class EngineExecutions:
         return await self._seen(execution_id)
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield its current state, then its state after every change, until it has
-        ended; changes in quick succession are yielded as one.
+        """Yield an execution's current state, then its state after every change, until
+        it has ended; changes in quick succession are yielded as one.
         """
         return self._watchers.watch(execution_id)
 
     async def list(
-        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+        self,
+        owner: str | None,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        codes: Collection[str] = (),
     ) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their
         outputs.
         """
         after = read_cursor(cursor)
-        rows, more = await self._ask(partial(self._tables.page, owner, after, limit))
+        rows, more = await self._ask(
+            partial(self._tables.page, owner, after, limit, codes)
+        )
         shown = (replace(row.execution, output=None, has_output=False) for row in rows)
         return Page(tuple(shown), tuple(row.ticket for row in rows), more)
 
@@ -316,26 +319,32 @@ class EngineExecutions:
         )
 
     async def delete(self, *, ended_before: float) -> int:
-        """Forget the executions that ended before this moment."""
+        """Delete the executions that ended before this moment."""
         total = 0
-        while gone := await self._ask(partial(self._tables.delete, ended_before)):
-            total += gone
+        while ids := await self._ask(partial(self._tables.ended, ended_before)):
+            await self._ask(partial(self._client.delete_workflows, ids))
+            total += len(ids)
         self._ended.clear()
         return total
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more, wait *seconds* for what runs, then hand over what may run
-        twice and end the rest.
+        """Stop starting work, wait *seconds* for running executions, then hand over
+        those that may run twice, and end the rest.
         """
         self._draining.set()
-        engine_instance.stop_taking()
+        if self._instance is not None:
+            self._instance.stop_taking()
         with anyio.move_on_after(seconds):
             while self._live:
                 await anyio.sleep(0.01)
         await self._give_up_all()
 
+    async def try_write(self) -> None:
+        """Write a small value to the database; see `Executions.try_write`."""
+        await self._ask(partial(self._dead.touch, self._asked), within=_SUBMIT)
+
     async def counts(self) -> Mapping[str, int]:
-        """Return how many wait and how many run, on all servers."""
+        """Return how many executions wait and how many run, on all servers."""
         by_caller = await self._ask(self._tables.unfinished)
         return {
             "accepted": sum(waiting for waiting, _ in by_caller.values()),
@@ -344,7 +353,7 @@ class EngineExecutions:
 
     @property
     def running(self) -> int:
-        """How many executions this server runs."""
+        """The number of executions that this server runs."""
         return len(self._live)
 
     def now(self) -> float:
@@ -354,19 +363,19 @@ class EngineExecutions:
     async def _run(
         self, document: dict[str, Any], accepted_at: float
     ) -> dict[str, Any]:
-        """Run one execution, and return the document of its end."""
+        """Run one execution, and return the document of the ended execution."""
         ticket = Ticket.from_dict(document)
         live = Live(
             ticket, ticket.accepted(accepted_at), lambda: self._changed(live), self.now
         )
         if self._draining.is_set():
-            raise asyncio.CancelledError  # it stays this server's, and is handed over
+            raise asyncio.CancelledError  # stays ours, and is handed over
         self._live[ticket.execution_id] = live
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
-        # This is the task of the dispatch; it ends when the engine has recorded how the
-        # workflow ended.
+        # The current task is the dispatch's; it ends when the engine has recorded how
+        # the workflow ended.
         task.add_done_callback(partial(self._recorded, live))
         has_mark = ticket.repeatable or await self._may_begin(ticket)
         outcome = (
@@ -375,14 +384,15 @@ class EngineExecutions:
             else interrupted()
         )
         if outcome is None:
-            # It was given up: another server has it, or will have it. If it has begun
-            # and must not run twice, only this server knows that and must end it.
+            # This server gave the execution up, and another server has it, or will have
+            # it. If it has begun and must not run twice, only this server knows that
+            # and must end it.
             if (
                 ticket.repeatable
                 or not self._draining.is_set()
                 or live.execution.status is not ExecutionStatus.RUNNING
             ):
-                raise asyncio.CancelledError  # the engine records nothing
+                raise asyncio.CancelledError  # the engine does not record anything
             outcome = interrupted()
         await self._insist(partial(self._announce, ticket))
         return live.end(outcome, self._terms.kept_for).to_dict()
@@ -392,8 +402,8 @@ class EngineExecutions:
         first.
         """
         mark = secrets.token_hex(8)
-        # One mark per commit: with sixteen in one commit, most skills would begin long
-        # after their mark.
+        # Commit each mark by itself: with sixteen in one commit, most skills would
+        # begin long after their mark.
         async with self._marking:
             first = await self._insist(
                 lambda: self._ask(
@@ -401,12 +411,12 @@ class EngineExecutions:
                 )
             )
         if first is None:
-            raise asyncio.CancelledError  # it was cancelled, or another server has it
+            raise asyncio.CancelledError  # cancelled, or lost to another server
         return first == mark
 
     async def _send_message(self, execution_id: str) -> None:
-        """Send the message of an execution once its end, which is about to be
-        recorded, is stored.
+        """Send the message of an ended execution as soon as the engine has stored the
+        end.
         """
         while True:
             known = await self._insist(partial(self.get, execution_id))
@@ -424,8 +434,8 @@ class EngineExecutions:
         await send(ticket, execution, self._notify, self._metrics)
 
     def _recorded(self, live: Live, task: asyncio.Task[Any]) -> None:
-        """Note what the engine has recorded, which is another dispatch's end where this
-        one lost its execution.
+        """Remember the end that the engine has recorded; it comes from another dispatch
+        if this one lost its execution.
         """
         self._running.discard(task)
         execution_id = live.ticket.execution_id
@@ -439,21 +449,21 @@ class EngineExecutions:
         is_taken = execution_id not in self._beginning
         self._beginning.discard(execution_id)
         now = time.monotonic()
-        # Behind what was taken from a queue, or was begun before the server was full,
-        # more may wait.
+        # Look for the next execution if this one came from a queue, or if the server
+        # was full a moment ago and may have left others in the queues.
         if is_taken or now < self._queues_until:
             self._queues.look(self._queues.of(live.ticket))
             if not self._queues.has_limit(live.ticket):
                 self._queues_until = now + POLL
 
     def _begins_here(self, ticket: Ticket) -> bool:
-        """Whether this server begins *ticket* when it accepts it: it has a free place,
-        for which nothing waits.
+        """Return whether this server begins *ticket* when it accepts it: the server has
+        a free place, and other executions do not wait for it.
         """
         if ticket.is_task or self._queues.has_limit(ticket) or self._draining.is_set():
             return False
         if len(self._live.keys() | self._beginning) >= self._capacity:
-            self._queues_until = math.inf  # until one of them has ended
+            self._queues_until = math.inf  # until one of the executions has ended
         return time.monotonic() >= self._queues_until
 
     def _changed(self, live: Live) -> None:
@@ -470,30 +480,28 @@ class EngineExecutions:
             )
 
     async def _note_progress(self, execution_id: str, progress: Progress) -> None:
-        with suppress(DatabaseAwayError):  # progress is news, not a promise
+        with suppress(DatabaseAwayError):  # a lost progress report does no harm
+            attributes = {"progress": progress.to_dict()}
             await self._ask(
-                partial(self._tables.note_progress, execution_id, self._name, progress)
+                partial(
+                    self._client.update_workflow_attributes, execution_id, attributes
+                )
             )
 
     async def _announce(self, ticket: Ticket) -> None:
-        """Enqueue the message of an end that is about to be recorded; a second time, it
-        is the same message.
+        """Enqueue the message of an end that is about to be recorded; a second call
+        enqueues the same message.
         """
         if ticket.webhook is not None:
             await self._ask(partial(self._enqueue_message, ticket.execution_id))
 
     def _enqueue_message(self, execution_id: str) -> None:
-        options: Any = {
-            "workflow_name": MESSAGE,
-            "queue_name": MESSAGES,
-            "workflow_id": f"message-{execution_id}",
-        }
-        self._client.enqueue(options, execution_id)
+        self._client.enqueue(message_options(execution_id), execution_id)
         self._queues.look(MESSAGES)
 
     async def _follow(self) -> None:
-        """Read again and again, in one query, the states of the executions that are
-        waited for or run here, and stop those that this server has lost.
+        """Read repeatedly, in one query, the states of the executions that have
+        watchers or run here, and stop the executions that this server has lost.
         """
         for number in itertools.count():
             await anyio.sleep(self._poll)
@@ -535,8 +543,8 @@ class EngineExecutions:
             await anyio.sleep(pause)
             try:
                 steady = time.monotonic() - self._steady_since
-                # No place can become free while no server runs, so only the time counts
-                # that this server has observed.
+                # Places cannot become free while all servers are down, so only the time
+                # that this server has observed counts.
                 waits = [
                     most if steady >= most else None
                     for most in (self._terms.max_wait, self._terms.task_wait)
@@ -547,14 +555,17 @@ class EngineExecutions:
                     await self._end_waiting(ticket, stored.execution, outcome)
                     self._watchers.signal(ticket.execution_id)
                 by_caller = await self._ask(self._tables.unfinished)
-                if not self._draining.is_set():
-                    running = engine_instance.running()
+                instance = self._instance
+                if instance is not None and not self._draining.is_set():
+                    running = instance.running()
                     await self._ask(
                         partial(
                             self._tables.hand_back_missed, self._name, running, _MISSED
                         )
                     )
-                    await self._ask(partial(self._queues.take_up, self._client))
+                    await self._ask(
+                        partial(self._queues.take_up, self._client, instance)
+                    )
             except DatabaseAwayError:
                 self._steady_since = time.monotonic()
                 continue
@@ -575,11 +586,11 @@ class EngineExecutions:
         )
 
     def _recover(self, executor: str) -> None:
-        """Take up the executions that the dead server *executor* left. It is called in
-        a thread, perhaps on several servers at once.
+        """Take up the executions that the dead server *executor* left. This is called
+        in a thread, perhaps on several servers at once.
         """
-        # End those that lost too many servers: an execution that kills its server would
-        # otherwise kill one server after the other.
+        # End the executions that lost too many servers: an execution that kills its
+        # server would otherwise kill one server after the other.
         for stored in self._tables.orphans(executor, self._terms.most_losses):
             if stored.ticket.repeatable:
                 if stored.ticket.webhook is not None:
@@ -587,8 +598,8 @@ class EngineExecutions:
                 outcome = held(stored.begun)
                 ended = self._end_of(stored.ticket, stored.execution, outcome)
                 self._tables.end_orphan(stored.ticket.execution_id, ended, executor)
-        DBOS._recover_pending_workflows([executor])
-        self._metrics.takeovers.inc()
+        hand_over(executor)
+        self._metrics.count_takeover()
 
     async def _has_too_many(self, owner: str, most: int) -> bool:
         if self._unfinished[column(owner)] >= most:
@@ -603,8 +614,8 @@ class EngineExecutions:
     ) -> _T:
         """Call *function* in a thread and return its result.
 
-        The time limit *within* (seconds) begins again whenever the database answers
-        another question.
+        The time limit *within* (seconds) restarts whenever the database answers another
+        query.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -616,12 +627,12 @@ class EngineExecutions:
         answer.add_done_callback(_retrieve)  # a caller may have stopped waiting
         while not answer.done():
             await asyncio.wait({answer}, timeout=within)
-            # A database that answers other questions is busy, not away.
+            # A database that answers other queries is busy, not unavailable.
             if (
                 not answer.done()
                 and time.monotonic() - max(started, self._answered_at) >= within
             ):
-                # A call that still waits for a thread was certainly not written; one
+                # A call that still waits for a thread was certainly not written; a call
                 # that was sent may be committed a moment later.
                 is_withdrawn = call.cancel()
                 raise DatabaseAwayError(
@@ -699,8 +710,8 @@ class EngineExecutions:
         self._clock = now - time.monotonic()
 
     async def _give_up_all(self) -> None:
-        """Stop all executions that run here, and wait until the engine has recorded
-        the ends of those that ended.
+        """Stop all executions that run here, and wait until the engine has recorded the
+        end of each ended one.
         """
         for live in list(self._live.values()):
             live.give_up()
@@ -710,18 +721,20 @@ class EngineExecutions:
 
     async def _give_up_and_close(self) -> None:
         await self._give_up_all()
-        # After draining, delete the lease, so that other servers begin at once what is
-        # left; this name is never used again.
+        # After draining, delete the lease, so that other servers begin the remaining
+        # work at once; this name is never used again.
         await self._close(forgets=self._draining.is_set())
 
     async def _close(self, *, forgets: bool) -> None:
-        # Cancel the workflows, because those that wait for another server's record never
-        # end by themselves.
+        # Cancel the workflows, because a workflow that waits for another server's
+        # record never ends by itself.
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await anyio.to_thread.run_sync(partial(self._dead.stop, forgets=forgets))
-        engine_instance.shut_down()
+        # Without an instance, the process has a DBOS of its own, which goes on.
+        if self._instance is not None:
+            self._instance.shut_down()
         self._threads.shutdown(wait=False)
         for engine in (self._engine, self._asked):
             await anyio.to_thread.run_sync(engine.dispose)

@@ -1,4 +1,4 @@
-"""The DBOS instance of this process: how it is configured, and its queues."""
+"""Configure and launch the DBOS instance of this process, and manage its queues."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ import asyncio
 import json
 import secrets
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import dbos
 import dbos._core
-import dbos._dbos
 import dbos._queue
 import sqlalchemy
 from dbos import DBOS, DBOSClient
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.executions.executions import Terms
-from skillruntime.server.executions.postgres.tables import RUN, SCHEMA, TASKS
+from skillruntime.server.executions.postgres.tables import RUN, SCHEMA, TASKS, column
 from skillruntime.server.executions.ticket import Ticket
 
 __all__ = [
     "MESSAGE",
     "MESSAGES",
     "POLL",
+    "Instance",
     "Queues",
-    "begin",
     "launch",
+    "make_tables",
+    "message_options",
     "new_client",
-    "running",
-    "shut_down",
-    "stop_taking",
 ]
 
 _VERSION: Final = "1"  # of all servers
@@ -41,15 +42,19 @@ MESSAGE: Final = "skillruntime.message"
 MESSAGES: Final = "skillruntime-messages"
 _MAIN: Final = "skillruntime"
 POLL: Final = 1.0
-"""Seconds, at most, between two looks of a server at a queue."""
+"""The most seconds between two looks of a server at a queue."""
 _GATHER: Final = 0.01  # seconds in which several reasons to look become one
 _MESSAGES_AT_ONCE: Final = 100
+_JOIN: Final = 10.0  # seconds
+_LAUNCH: Final = 120.0  # seconds: a frozen server must not keep all others away
+_TRY_LOCK: Final = "SELECT pg_try_advisory_lock(7305002)"
+_UNLOCK: Final = "SELECT pg_advisory_unlock(7305002)"
 _PRIORITIES: Final = {"high": 1, "normal": 2, "low": 3}
 
 
 class _Json(dbos.Serializer):
-    """JSON, for the engine's default would run the code of whoever can write to the
-    database.
+    """A JSON serializer. The engine's default would run code from anyone who can write
+    to the database.
     """
 
     def serialize(self, data: Any) -> str:
@@ -63,11 +68,11 @@ class _Json(dbos.Serializer):
 
 
 class Queues:
-    """The queues of a server: one for all skills, and one more for each skill that the
-    host gives a limit.
+    """The queues of a server: one for all skills, and one more for each skill with a
+    limit by the host.
 
     If callers have a limit, the queues are partitioned and have other names: the engine
-    takes nothing without a partition key from a partitioned queue.
+    does not take a workflow without a partition key from a partitioned queue.
     """
 
     def __init__(self, terms: Terms, capacity: int) -> None:
@@ -88,6 +93,10 @@ class Queues:
         always comes first.
         """
         options: dict[str, Any] = {
+            "workflow_name": RUN,
+            "workflow_id": ticket.execution_id,
+            "workflow_id_reuse_policy": "reject",
+            "authenticated_user": column(ticket.owner),
             "queue_name": self.of(ticket),
             "priority": _PRIORITIES.get(ticket.priority, 2),
         }
@@ -96,24 +105,28 @@ class Queues:
         return options
 
     def has_limit(self, ticket: Ticket) -> bool:
-        """Return whether *ticket* may have to wait although servers have places."""
+        """Return whether *ticket* may have to wait although servers have free
+        places.
+        """
         return self.of(ticket) != _MAIN
 
-    def start(self, client: DBOSClient) -> None:
-        """Start to take executions from the queues."""
-        # The engine's own polling runs at fixed times and reads its settings again each
-        # time, which costs an idle server most of its time. The engine's schedules,
-        # delays and timeouts are not used.
-        stop_taking()
-        _instance()._background_jobs_stop_event.set()
+    def start(self, client: DBOSClient, instance: Instance) -> None:
+        """Let *instance* take executions from the queues."""
+        # The engine's own polling runs at fixed times and reads its settings each time,
+        # which takes most of an idle server's time.
+        instance.stop_taking()
+        self.register(client)
+        self.take_up(client, instance)
+
+    def register(self, client: DBOSClient) -> None:
+        """Write the queues and their limits to the database."""
         client.register_queue(MESSAGES, worker_concurrency=_MESSAGES_AT_ONCE)
         client.register_queue(self._name(None), **self._limits(None))
         for skill, most in self._terms.per_skill.items():
             client.register_queue(self._name(skill), **self._limits(most))
-        self.take_up(client)
 
-    def take_up(self, client: DBOSClient) -> None:
-        """Take executions from the queues of other servers too: a server with other
+    def take_up(self, client: DBOSClient, instance: Instance) -> None:
+        """Also take executions from other servers' queues: a server with different
         limits may have left work in its queues.
         """
         for queue in client.list_queues():
@@ -123,13 +136,13 @@ class Queues:
                 looks = self._looks[queue.name] = _Looks()
                 thread = threading.Thread(
                     target=dbos._queue.queue_worker_thread,
-                    args=(looks, _instance(), queue),
+                    args=(looks, instance.engine, queue),
                     name=queue.name,
                     daemon=True,
                 )
-                # The engine ends the threads in this list together with its own.
-                _instance().background_thread_stop_events.append(looks)
-                _instance()._background_threads.append(thread)
+                # The engine ends the threads of this list together with its own.
+                instance.engine.background_thread_stop_events.append(looks)
+                instance.threads.append(thread)
                 thread.start()
 
     def look(self, queue: str) -> None:
@@ -156,8 +169,8 @@ class Queues:
 
 
 class _Looks(threading.Event):
-    """When a thread of the engine looks at its queue: each time that `wait` returns
-    False; True ends it.
+    """The times at which a thread of the engine looks at its queue: whenever `wait`
+    returns False. True ends the thread.
     """
 
     def __init__(self) -> None:
@@ -171,10 +184,10 @@ class _Looks(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a look is due."""
-        # *timeout* is ignored: after a conflict of two servers, the engine raises it to
-        # as much as two minutes.
+        # Ignore *timeout*: after a conflict of two servers, the engine raises it to up
+        # to two minutes.
         if self.due.wait(POLL) and not self.is_set():
-            super().wait(_GATHER)  # it ends at once when it is asked to
+            super().wait(_GATHER)  # the thread ends at once when asked to
         self.due.clear()
         return self.is_set()
 
@@ -184,59 +197,166 @@ def launch(
     executor: str,
     run: Callable[[dict[str, Any], float], Awaitable[dict[str, Any]]],
     send: Callable[[str], Awaitable[None]],
-) -> None:
+) -> Instance:
     """Launch the engine of this process on the running event loop; *executor* is a name
     that no other server has.
 
-    *run* is the workflow of one execution, *send* that of its webhook.
+    *run* is the workflow of one execution, *send* the workflow of its webhook.
 
     Raises:
         SkillRuntimeError: the process has a DBOS instance already.
     """
-    if dbos._dbos._dbos_global_instance is not None:
-        message = (
-            "This process has a DBOS instance of its own, and DBOS allows one only"
-        )
-        raise SkillRuntimeError(
-            f"{message}: serve skills in a process of their own, or on SQLite"
-        )
-    DBOS(
+    launched = DBOS(
         config={
             "name": SCHEMA,
             "dbos_system_schema": SCHEMA,
-            # Never connected to, because the engine uses the pool of connections; but
-            # it requires a URL.
+            # The engine requires a URL but never connects to it, because it uses the
+            # pool of connections.
             "system_database_url": "postgresql://pool/skillruntime",
             "system_database_engine": engine,
             "serializer": _Json(),
-            # With the default, "local", a server that starts would begin again what
-            # other servers run.
+            # With the default, "local", a starting server would begin the running work
+            # of other servers again.
             "executor_id": executor,
-            # The default changes with the code, so that after a rolling deployment
-            # nothing would run what older servers accepted.
+            # The default changes with the code, so after a rolling deployment the work
+            # that older servers accepted would never run.
             "application_version": _VERSION,
             "use_listen_notify": False,
             "log_level": "CRITICAL",
         }
     )
 
+    # If an instance exists, `DBOS` returns it unchanged.
+    if DBOS.executor_id != executor:
+        message = (
+            "This process has a DBOS instance of its own, and DBOS allows one only"
+        )
+        raise SkillRuntimeError(
+            f"{message}: serve skills in a process of their own, or on SQLite"
+        )
+
     # Do not use the engine's own limit: it ends the workflow in a separate status.
     @DBOS.workflow(name=RUN, max_recovery_attempts=None)
     async def run_execution(
         ticket: dict[str, Any], accepted_at: float
     ) -> dict[str, Any]:
+        instance.note_dispatch()
         return await run(ticket, accepted_at)
 
     @DBOS.workflow(name=MESSAGE, max_recovery_attempts=None)
     async def send_message(execution_id: str) -> None:
+        instance.note_dispatch()
         await send(execution_id)
 
-    DBOS.launch()
+    instance = Instance(launched, executor)
+    try:
+        with _alone(engine):
+            DBOS.launch()
+    except BaseException:
+        instance.shut_down()
+        raise
+    return instance
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The launched engine of this process, whose name is ``executor``."""
+
+    engine: DBOS
+    executor: str
+    threads: list[threading.Thread] = field(default_factory=list)
+    _dispatched: dict[asyncio.Task[Any], str] = field(default_factory=dict)
+
+    def begin(self, client: DBOSClient, options: Any, *arguments: Any) -> None:
+        """Accept a workflow that is not in the database, and begin it here. This is
+        called in a thread. It writes the same row as the engine writes when it takes a
+        workflow from a queue; this costs half as much as enqueueing and taking.
+        """
+        _, status = client._build_enqueue_status(options, *arguments)
+        status["status"] = "PENDING"
+        status["executor_id"] = self.executor
+        status["app_version"] = _VERSION
+        status["recovery_attempts"] = 1
+        owner = secrets.token_hex(16)
+        client._sys_db.init_workflow(
+            status, creator_xid=owner, reuse_policy=options["workflow_id_reuse_policy"]
+        )
+        dbos._core.execute_dequeued_workflow(self.engine, status, owner)
+
+    def stop_taking(self) -> None:
+        """Stop taking executions from the queues; running executions continue."""
+        for event in self.engine.background_thread_stop_events:
+            event.set()
+
+    def note_dispatch(self) -> None:
+        """Note that the current task runs a workflow; the task ends when the engine has
+        recorded how the workflow ended.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._dispatched[task] = str(DBOS.workflow_id)
+        task.add_done_callback(self._dispatched.pop)
+
+    def running(self) -> set[str]:
+        """Return the ids of all workflows that this process runs."""
+        return set(self._dispatched.values())
+
+    def shut_down(self) -> None:
+        """End the engine; another one may be launched."""
+        DBOS.destroy(destroy_registry=True)
+        for thread in self.threads:
+            thread.join(timeout=_JOIN)
+        # The engine had made its own thread pool the loop's executor, and has shut the
+        # pool down.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+
+@contextmanager
+def _alone(engine: sqlalchemy.Engine) -> Iterator[None]:
+    """Prevent other servers from launching the engine meanwhile, for two minutes at
+    most: the first server makes the tables.
+
+    The engine waits for its own lock for only 30 seconds; then two servers make the
+    tables at once, and one of them fails (dbos 3.4, `_sys_db_postgres.py`).
+    """
+    # The lock is held outside a transaction, because PostgreSQL would end an idle
+    # transaction. A server that dies loses its session, and with it the lock.
+    with engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        deadline = time.monotonic() + _LAUNCH
+        while True:
+            taken = connection.execute(sqlalchemy.text(_TRY_LOCK)).scalar()
+            if taken or time.monotonic() >= deadline:
+                break
+            time.sleep(0.1)
+        try:
+            yield
+        finally:
+            if taken:
+                connection.execute(sqlalchemy.text(_UNLOCK))
+
+
+def message_options(execution_id: str) -> Any:
+    """Return the options with which the message of an execution is enqueued."""
+    return {
+        "workflow_name": MESSAGE,
+        "queue_name": MESSAGES,
+        "workflow_id": f"message-{execution_id}",
+    }
+
+
+def make_tables(engine: sqlalchemy.Engine, url: str) -> None:
+    """Make the tables of the engine in the database *url*, to which *engine* connects,
+    without launching the engine.
+    """
+    address = sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
+    with _alone(engine):
+        DBOS.migrate(address.render_as_string(hide_password=False), schema=SCHEMA)
 
 
 def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
     """Return a client that accepts and cancels executions; it raises within seconds
-    while the database is away.
+    while the database is unavailable.
     """
     return DBOSClient(
         system_database_engine=engine,
@@ -246,44 +366,3 @@ def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
         lazy=True,
         retry_connection_errors=False,
     )
-
-
-def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> None:
-    """Accept a workflow that is not in the database, and begin it here. It is called in
-    a thread.
-
-    It writes the row that the engine writes when it takes a workflow from a queue, which
-    costs half as much as enqueueing and taking.
-    """
-    _, status = client._build_enqueue_status(options, *arguments)
-    status["status"] = "PENDING"
-    status["executor_id"] = executor
-    status["app_version"] = _VERSION
-    status["recovery_attempts"] = 1
-    owner = secrets.token_hex(16)
-    client._sys_db.init_workflow(
-        status, creator_xid=owner, reuse_policy=options["workflow_id_reuse_policy"]
-    )
-    dbos._core.execute_dequeued_workflow(_instance(), status, owner)
-
-
-def stop_taking() -> None:
-    """Stop taking executions from the queues; those that run continue."""
-    for event in _instance().background_thread_stop_events:
-        event.set()
-
-
-def shut_down() -> None:
-    """End the engine; another one may be launched."""
-    DBOS.destroy(destroy_registry=True)
-    # The engine had made its own thread pool the loop's executor, and has ended it.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
-
-
-def running() -> set[str]:
-    """Return the ids of all workflows that this process runs."""
-    return set(_instance()._active_workflows_set.activeList())
-
-
-def _instance() -> DBOS:
-    return dbos._dbos._get_dbos_instance()

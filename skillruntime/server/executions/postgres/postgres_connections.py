@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL that end by themselves: a call that is not answered is
-broken off, on both sides.
+"""Connect to PostgreSQL with timeouts: both sides break off a call that is not
+answered.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 import sqlalchemy
 
+from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.executions.errors import DatabaseAwayError
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "connect",
     "create_engine",
     "to_away_error",
+    "to_start_error",
 ]
 
-# The server ends a session that was stopped in a transaction, and one whose machine is
-# gone: both hold rows that others wait for. These need no rights.
+# With these settings the server ends a session that stopped in a transaction, and a
+# session whose machine is gone: both hold rows that others wait for. The settings need
+# no privileges.
 _OPTIONS: Final = (
     "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=10 -c "
     "tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
@@ -29,13 +32,11 @@ _OPTIONS: Final = (
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection each of whose calls is answered within ``seconds``, or which is
-    closed.
-
-    libpq itself waits forever for a peer whose TCP answers and whose database does not.
+    """A connection that is closed if a call is not answered within ``seconds``. libpq
+    itself waits forever if the peer's TCP answers but its database does not.
     """
 
-    seconds = 20.0
+    seconds: float = 20.0
     seconds_to_connect = 10
 
     def wait(
@@ -51,8 +52,8 @@ class BoundedConnection(psycopg.Connection[Any]):
             if timeout is not None or time.monotonic() - started < self.seconds:
                 raise
             self.pgconn.finish()
-            # In libpq's words, by which the engine knows that it may try again on
-            # another connection.
+            # The engine recognizes libpq's words, and tries again on another
+            # connection.
             raise psycopg.OperationalError(
                 "server closed the connection unexpectedly: no answer within "
                 f"{self.seconds:g} s"
@@ -60,18 +61,18 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class PromptConnection(BoundedConnection):
-    """One that gives up early, for a caller waits for its answer."""
+    """A connection that gives up early, because a caller waits for its answer."""
 
-    seconds = 3.0
+    seconds: float = 3.0
     seconds_to_connect = 3
 
 
 def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
-    """Return a connection to the database *url*, whose session others see as *name*;
-    each statement commits.
+    """Return a connection to the database *url*, whose session has the visible name
+    *name*; each statement commits.
 
     Raises:
-        DatabaseAwayError: it does not answer.
+        DatabaseAwayError: the database does not answer.
     """
     try:
         return _open(url, name, prompt=prompt, autocommit=True)
@@ -80,8 +81,8 @@ def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
 
 
 def create_engine(url: str, name: str, *, size: int, prompt: bool) -> sqlalchemy.Engine:
-    """Return a pool of at most *size* connections; a *prompt* one gives up early, for a
-    caller waits for its answer.
+    """Return a pool of at most *size* connections; *prompt* connections give up early,
+    because a caller waits for the answer.
     """
     return sqlalchemy.create_engine(
         sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
@@ -105,10 +106,10 @@ def _open(url: str, name: str, *, prompt: bool, autocommit: bool) -> BoundedConn
 
 
 def to_away_error(error: Exception) -> DatabaseAwayError:
-    """Return the error of a call that the database did not answer; whether it committed
-    is known if it never began.
+    """Return the error of a call that the database did not answer; it is unknown
+    whether the call committed, unless it never began.
     """
-    text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+    text = _first_line(error)
     never_began = (
         "connection failed" in text
         or "QueuePool" in text
@@ -117,3 +118,19 @@ def to_away_error(error: Exception) -> DatabaseAwayError:
     return DatabaseAwayError(
         f"The database does not answer: {text}", is_unknown=not never_began
     )
+
+
+def to_start_error(error: Exception) -> DatabaseAwayError | SkillRuntimeError:
+    """Return the error of a server that cannot start on its database: later it may, or
+    the database refuses it (a missing privilege, tables of another program).
+    """
+    cause = getattr(error, "orig", None) or error
+    if isinstance(cause, psycopg.Error) and not isinstance(
+        cause, psycopg.OperationalError
+    ):
+        return SkillRuntimeError(f"The database refuses: {_first_line(error)}")
+    return to_away_error(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]

@@ -1,9 +1,8 @@
-"""The statements that read and change the tables of DBOS 3.4 where its interface offers
-nothing.
+"""Read and change the tables of DBOS 3.2 to 3.4 where its interface has no function.
 
-Times in these tables are milliseconds of the database's clock. An execution that is
-ended here has never begun or belongs to a dead server, so the engine never writes
-another end for it.
+Times in these tables are milliseconds of the database's clock. These statements end
+only an execution that has never begun or belongs to a dead server, so the engine never
+writes another end for it.
 """
 
 from __future__ import annotations
@@ -22,20 +21,32 @@ from skillruntime.remote.protocol import (
     Timestamps,
     to_timestamp,
 )
-from skillruntime.server.executions.executions import to_json
+from skillruntime.server.executions.executions import has_code, to_json
 from skillruntime.server.executions.outcomes import CANCELLED, broken
 from skillruntime.server.executions.ticket import Ticket
 
-__all__ = ["RUN", "SCHEMA", "TASKS", "EngineTables", "Stored", "column"]
+__all__ = [
+    "BEGUN_ELSEWHERE",
+    "RUN",
+    "SCHEMA",
+    "TASKS",
+    "EngineTables",
+    "Stored",
+    "column",
+]
 
 SCHEMA: Final = "skillruntime"
-"""The schema of the engine's tables and of our own: a host's own DBOS in the same
-database has another one.
+"""The schema of the engine's tables and of our own; a host's own DBOS in the same
+database has a different schema.
 """
 RUN: Final = "skillruntime.run"
 """The workflow that runs one execution."""
 TASKS: Final = "skillruntime-tasks"
 """The queue of tasks. No server takes from it, because a person completes them."""
+BEGUN_ELSEWHERE: Final = "begun_elsewhere"
+"""The attribute of an execution that a server on SQLite had begun, before it was moved
+here. It may wait as long as it must.
+"""
 
 _NOW: Final = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
 _ROWS: Final = (
@@ -43,8 +54,8 @@ _ROWS: Final = (
     "(workflow_uuid)"
 )
 _HEAD: Final = (
-    "s.workflow_uuid, s.status, s.created_at, s.updated_at, s.recovery_attempts, "
-    "s.attributes, i.inputs"
+    "s.workflow_uuid, s.status, s.created_at, coalesce(s.completed_at, s.updated_at), "
+    "s.recovery_attempts, s.attributes, i.inputs"
 )
 _OUTPUT: Final = f"LEFT JOIN {SCHEMA}.workflow_output o USING (workflow_uuid)"
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -59,7 +70,7 @@ def column(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One execution as the engine stores it; ``begun`` is how often a server has begun
+    """An execution as the engine stores it; ``begun`` is how often a server has begun
     it.
     """
 
@@ -71,15 +82,15 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class EngineTables:
-    """The statements, which run on *engine*; a cancelled execution is kept for
-    *kept_for* seconds.
+    """The statements on *engine*'s tables; a cancelled execution is kept for *kept_for*
+    seconds.
     """
 
     engine: sqlalchemy.Engine
     kept_for: float
 
     def now(self) -> float:
-        """Return the time in seconds."""
+        """Return the database's time in seconds."""
         return float(self._ask(f"SELECT {_NOW}")[0][0]) / 1000
 
     def find(self, ids: Sequence[str]) -> tuple[dict[str, Stored], float]:
@@ -94,8 +105,8 @@ class EngineTables:
         return by_id, rows[-1][-1] / 1000
 
     def states(self, ids: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], float]:
-        """Return the columns of these executions that change, status and executor
-        first; and the time in seconds.
+        """Return the changing columns of these executions, status and executor first,
+        and the time in seconds.
         """
         rows = self._ask(
             "SELECT workflow_uuid, status, coalesce(executor_id, ''), "
@@ -108,10 +119,15 @@ class EngineTables:
         return by_id, rows[-1][-1] / 1000
 
     def page(
-        self, owner: str | None, after: tuple[float, str] | None, limit: int
+        self,
+        owner: str | None,
+        after: tuple[float, str] | None,
+        limit: int,
+        codes: Collection[str] = (),
     ) -> tuple[list[Stored], str | None]:
         """Return the executions that follow *after* (see `read_cursor`), the newest
-        first, and the next cursor.
+        first, and the next cursor; with *codes* only the executions that ended with one
+        of the codes.
         """
         conditions, values = ["s.name = :run"], dict[str, Any]()
         if owner is not None:
@@ -120,6 +136,11 @@ class EngineTables:
         if after is not None:
             conditions.append("(s.created_at, s.workflow_uuid) < (:at, :id)")
             values["at"], values["id"] = round(after[0] * 1000), after[1]
+        if codes:
+            # An output may contain the same text. PostgreSQL's `json` cannot be used
+            # here, because it does not parse a text that contains NUL.
+            conditions.append("o.output LIKE ANY(:patterns)")
+            values["patterns"] = [f'%"code":"{code}"%' for code in codes]
         rows = self._ask(
             f"SELECT {_HEAD}, o.output {_ROWS} {_OUTPUT} WHERE "
             f"{' AND '.join(conditions)} ORDER BY s.created_at DESC, s.workflow_uuid "
@@ -128,12 +149,14 @@ class EngineTables:
             **values,
         )
         shown = [self._to_stored(row) for row in rows[:limit]]
-        if len(rows) <= limit:
-            return shown, None
-        return shown, f"{shown[-1].created_at / 1000!r}~{shown[-1].ticket.execution_id}"
+        cursor = None
+        if len(rows) > limit:
+            last = shown[-1]
+            cursor = f"{last.created_at / 1000!r}~{last.ticket.execution_id}"
+        return [row for row in shown if has_code(row.execution, codes)], cursor
 
     def tasks(self, owner: str | None, limit: int) -> list[Stored]:
-        """Return the tasks of *owner*, or of everyone where it is None, that wait, the
+        """Return the waiting tasks of *owner*, or of everyone if *owner* is None, the
         oldest first.
         """
         condition = "" if owner is None else "AND s.authenticated_user = :owner"
@@ -146,8 +169,8 @@ class EngineTables:
         )
 
     def unfinished(self, owner: str | None = None) -> dict[str, tuple[int, int]]:
-        """Return how many executions wait and how many run, by caller; only those of
-        *owner* if it is not None.
+        """Return how many executions wait and how many run, by caller; only *owner*'s
+        if it is not None.
         """
         condition = "" if owner is None else "AND authenticated_user = :owner"
         rows = self._ask(
@@ -169,6 +192,7 @@ class EngineTables:
             if most is not None:
                 overdue += self._select(
                     "s.status = 'ENQUEUED' AND s.recovery_attempts = 0 AND "
+                    f"(s.attributes ->> '{BEGUN_ELSEWHERE}') IS NULL AND "
                     f"s.queue_name {sign} :tasks AND s.created_at <= {_NOW} - :most "
                     "LIMIT 500",
                     tasks=TASKS,
@@ -177,8 +201,8 @@ class EngineTables:
         return overdue
 
     def mark(self, executor: str, execution_id: str, mark: str) -> str | None:
-        """Write *mark* unless the execution has a mark, and return the mark that it
-        has then; None if *executor* does not run it.
+        """Write *mark* unless the execution has a mark, and return the execution's
+        mark; None if *executor* does not run it.
         """
         rows = self._ask(
             f"INSERT INTO {SCHEMA}.operation_outputs AS begun "
@@ -186,7 +210,7 @@ class EngineTables:
             f"SELECT workflow_uuid, 1, 'begin', :mark FROM {SCHEMA}.workflow_status "
             "WHERE workflow_uuid = :id AND status = 'PENDING' "
             "AND executor_id = :executor "
-            # A row that exists is returned as it is.
+            # An existing row is returned unchanged.
             "ON CONFLICT (workflow_uuid, function_id) DO UPDATE "
             "SET output = begun.output RETURNING output",
             executor=executor,
@@ -195,10 +219,20 @@ class EngineTables:
         )
         return json.loads(rows[0][0]) if rows else None
 
-    def end_waiting(self, execution_id: str, ended: Execution) -> bool:
-        """End an execution that no server has begun; return whether this ended it."""
+    def end_waiting(
+        self,
+        execution_id: str,
+        ended: Execution,
+        connection: sqlalchemy.Connection | None = None,
+    ) -> bool:
+        """End an execution that no server has begun, in the transaction of *connection*
+        if it is given; return whether this ended it.
+        """
         return self._end(
-            execution_id, ended, "status = 'ENQUEUED' AND recovery_attempts = 0"
+            execution_id,
+            ended,
+            "status = 'ENQUEUED' AND recovery_attempts = 0",
+            connection,
         )
 
     def end_orphan(self, execution_id: str, ended: Execution, executor: str) -> bool:
@@ -209,6 +243,7 @@ class EngineTables:
             execution_id,
             ended,
             "status = 'PENDING' AND executor_id = :executor",
+            None,
             executor=executor,
         )
 
@@ -226,7 +261,7 @@ class EngineTables:
         self, executor: str, running: Collection[str], seconds: float
     ) -> None:
         """Queue the executions that *executor* took more than *seconds* ago and does
-        not run, because the database's answer to it was lost.
+        not run, because the database's answer was lost.
         """
         self._change(
             f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = "
@@ -238,53 +273,38 @@ class EngineTables:
             ms=round(seconds * 1000),
         )
 
-    def note_progress(
-        self, execution_id: str, executor: str, progress: Progress
-    ) -> None:
-        """Let other servers see how far an execution is that *executor* runs."""
-        self._change(
-            f"UPDATE {SCHEMA}.workflow_status SET attributes = CAST(:attributes AS "
-            f"jsonb), updated_at = {_NOW} WHERE workflow_uuid = :id AND status = "
-            "'PENDING' AND executor_id = :executor",
-            attributes=to_json({"progress": progress.to_dict()}),
-            id=execution_id,
-            executor=executor,
-        )
-
-    def delete(self, ended_before: float) -> int:
-        """Delete executions and messages that ended before this moment, 500 at most,
-        and return how many.
+    def ended(self, before: float) -> list[str]:
+        """Return the ids of executions and messages that ended before this moment, 500
+        at most.
         """
-        ids = f"""SELECT workflow_uuid FROM {SCHEMA}.workflow_status
-            WHERE completed_at < :before AND status = ANY(:ended)
-            AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
-        others = ("workflow_input", "workflow_output", "operation_outputs")
-        deleted = ", ".join(
-            f"of_{table} AS (DELETE FROM {SCHEMA}.{table} WHERE workflow_uuid IN "
-            "(SELECT * FROM old))"
-            for table in others
-        )
-        return self._change(
-            f"WITH old AS MATERIALIZED ({ids}), {deleted} DELETE FROM "
-            f"{SCHEMA}.workflow_status WHERE workflow_uuid IN (SELECT * FROM old)",
-            before=round(ended_before * 1000),
+        rows = self._ask(
+            f"SELECT workflow_uuid FROM {SCHEMA}.workflow_status WHERE completed_at < "
+            ":before AND status = ANY(:ended) AND name LIKE 'skillruntime.%' LIMIT 500",
+            before=round(before * 1000),
             ended=list(_ENDED),
         )
+        return [row[0] for row in rows]
 
     def _end(
-        self, execution_id: str, ended: Execution, condition: str, **values: Any
+        self,
+        execution_id: str,
+        ended: Execution,
+        condition: str,
+        connection: sqlalchemy.Connection | None,
+        **values: Any,
     ) -> bool:
-        number = self._change(
+        statement = (
             f"WITH ended AS (UPDATE {SCHEMA}.workflow_status SET status = 'SUCCESS', "
             f"owner_xid = NULL, updated_at = {_NOW}, completed_at = {_NOW} WHERE "
             f"workflow_uuid = :id AND {condition} RETURNING workflow_uuid) INSERT "
             f"INTO {SCHEMA}.workflow_output (workflow_uuid, output) SELECT "
-            "workflow_uuid, :output FROM ended",
-            id=execution_id,
-            output=to_json(ended.to_dict()),
-            **values,
+            "workflow_uuid, :output FROM ended"
         )
-        return number > 0
+        values["id"] = execution_id
+        values["output"] = to_json(ended.to_dict())
+        if connection is None:
+            return self._change(statement, **values) > 0
+        return bool(connection.execute(sqlalchemy.text(statement), values).rowcount)
 
     def _select(self, condition: str, **values: Any) -> list[Stored]:
         """Return executions without their outputs."""
@@ -318,7 +338,7 @@ class EngineTables:
                 ticket, Execution.from_dict(json.loads(output)), created_at, begun
             )
         if status in _ENDED:
-            # The engine stores only a status for these, and no document.
+            # The engine stores only a status for these executions, not a document.
             outcome = CANCELLED if status == "CANCELLED" else broken()
             ended_at = max(updated_at / 1000, accepted_at)
             execution = outcome.of(
@@ -327,7 +347,8 @@ class EngineTables:
             return Stored(ticket, execution, created_at, begun)
         # An execution that waits for its second start was already shown as running, so
         # it is not shown as accepted again.
-        shown = ExecutionStatus.RUNNING if begun else ExecutionStatus.ACCEPTED
+        has_begun = begun or (attributes or {}).get(BEGUN_ELSEWHERE)
+        shown = ExecutionStatus.RUNNING if has_begun else ExecutionStatus.ACCEPTED
         stamps = Timestamps(created, to_timestamp(max(updated_at / 1000, accepted_at)))
         progress = _to_progress(attributes)
         execution = Execution(

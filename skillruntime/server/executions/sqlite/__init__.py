@@ -1,1 +1,1 @@
-"""Executions of one server, in memory or in a SQLite file."""
+"""Run executions on one server, in memory or in a SQLite file."""

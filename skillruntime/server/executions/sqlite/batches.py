@@ -1,4 +1,4 @@
-"""Many operations, one commit: operations that arrive at the same time share one
+"""Commit operations in batches: operations that arrive at the same time share one
 transaction.
 """
 
@@ -22,10 +22,10 @@ from skillruntime.server.executions.sqlite.database import Operation, SqliteData
 __all__ = ["Batches"]
 
 _log = logging.getLogger("skillruntime.server")
-# Seconds between attempts to write; the last one repeats.
+# Seconds between attempts to write; the last pause repeats.
 _RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _MOST: Final = 100
-"""Operations in one transaction; those that come later wait for the next commit."""
+"""The most operations in one transaction; later operations wait for the next commit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,25 +38,25 @@ class _Write:
 
 
 class Batches:
-    """Writes to and reads from *database* without blocking the event loop."""
+    """Reads and writes *database* without blocking the event loop."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         # None ends the thread that writes.
         self._waiting: SimpleQueue[_Write | None] = SimpleQueue()
         self._has_ended = False
-        # Separate from the event loop's limiter, whose threads may all be held by
-        # synchronous skills.
+        # This limiter is separate from the event loop's, because synchronous skills may
+        # hold all threads of that one.
         self._threads = anyio.CapacityLimiter(4)
 
     async def run(self) -> None:
-        """Write the submitted operations, until this is cancelled."""
+        """Write the submitted operations until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_thread)
             try:
-                # One thread for all transactions: starting a thread for each and
-                # waiting for it costs more than its statements. It is not abandoned: a
-                # transaction that was begun is finished.
+                # One thread runs all transactions: starting a thread for each costs
+                # more than its statements. The thread is not abandoned, so a begun
+                # transaction is finished.
                 await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
             finally:
                 self._has_ended = True
@@ -75,7 +75,7 @@ class Batches:
         one of them is called even if the caller is cancelled.
 
         Raises:
-            DatabaseAwayError: it is not committed.
+            DatabaseAwayError: the operation was not committed.
         """
         write = _Write(operation, on_commit, on_failure)
         self._waiting.put(write)
@@ -87,8 +87,8 @@ class Batches:
         return write.result
 
     async def insist(self, operation: Operation) -> Any:
-        """Repeat *operation* until the database accepts it: the outcome of a run is
-        known nowhere else.
+        """Repeat *operation* until the database accepts it, because the outcome of a
+        run is not recorded anywhere else.
         """
         for attempt in itertools.count():
             try:
@@ -98,7 +98,7 @@ class Batches:
         raise AssertionError("unreachable")
 
     async def read(self, operation: Operation) -> Any:
-        """Return the result of *operation*, which changes nothing.
+        """Return the result of the read-only *operation*.
 
         Raises:
             DatabaseAwayError: the database did not answer.

@@ -1,6 +1,4 @@
-"""The database of one server: a SQLite file whose directory it has locked, or a
-database in memory.
-"""
+"""Open the database of one server: a locked SQLite file, or a database in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from typing import IO, Any, Final
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.executions.errors import DatabaseAwayError
 
-__all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase"]
+__all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase", "try_lock"]
 
 Execute = Callable[..., list[tuple[Any, ...]]]
 """``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns
@@ -24,7 +22,7 @@ its rows.
 """
 
 Operation = Callable[[Execute], Any]
-"""Some statements that succeed or fail together."""
+"""Statements that succeed or fail together."""
 
 _BUSY_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 0.2
@@ -32,15 +30,15 @@ _RETRY_SECONDS: Final = 0.2
 
 
 class DatabaseInUseError(SkillRuntimeError):
-    """Another server uses the SQLite file: one file is for one server."""
+    """Another server uses the SQLite file; only one server can use a file at a time."""
 
 
 class SqliteDatabase:
-    """One SQLite database, locked for this process; *path* of None is a database in
+    """A SQLite database, locked for this process; if *path* is None, a database in
     memory.
 
-    With *wait*, opening waits until the server that has the file ends; without it,
-    opening fails.
+    If another server has the file, opening fails, or with *wait* waits until that
+    server ends.
     """
 
     def __init__(
@@ -54,11 +52,17 @@ class SqliteDatabase:
         self._reading = threading.Lock()
         self._lock: IO[bytes] | None = None
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the database ends with this process."""
+        return self._path is None
+
     def open(self) -> None:
         """Lock the file and connect.
 
         Raises:
             DatabaseInUseError: another server has the file.
+            SkillRuntimeError: the file is not a SQLite database.
         """
         if self._path is None:
             self._writer = self._reader = self._connect(":memory:")
@@ -66,17 +70,23 @@ class SqliteDatabase:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self._wait)
-        self._path.touch(mode=0o600)  # it holds what callers send
-        # isolation_level=None in `_connect`: Python would otherwise begin transactions
-        # by itself.
-        self._writer = self._connect(str(self._path))
-        # A second connection: in WAL mode a reader does not wait for the writer's
-        # fsync.
-        self._reader = self._connect(str(self._path))
+        try:
+            self._path.touch(mode=0o600)  # the file holds what callers send
+            # isolation_level=None in `_connect`: Python would otherwise begin
+            # transactions by itself.
+            self._writer = self._connect(str(self._path))
+            # A second connection: in WAL mode a reader does not wait for the writer's
+            # fsync.
+            self._reader = self._connect(str(self._path))
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise SkillRuntimeError(
+                f"{self._path} cannot be opened as a SQLite database: {error}"
+            ) from None
 
     def close(self) -> None:
         """Close the connections and release the lock."""
-        # A database in memory has one connection for both; it may be closed twice.
+        # A database in memory has one connection for both, which may be closed twice.
         for connection in (self._writer, self._reader):
             if connection is not None:
                 connection.close()
@@ -86,8 +96,8 @@ class SqliteDatabase:
             self._lock = None
 
     def transact(self, operations: Sequence[Operation]) -> list[Any]:
-        """Run *operations* in one transaction, synced to disk when this returns; the
-        result of one that fails is its exception.
+        """Run *operations* in one transaction, synced to disk when this returns; a
+        failed operation's result is its exception.
 
         Many requests share one commit, and so one sync of the disk.
         """
@@ -96,7 +106,7 @@ class SqliteDatabase:
             return self._transact(self._writer, operations)
 
     def read(self, operation: Operation) -> Any:
-        """Run an operation that changes nothing."""
+        """Run a read-only operation."""
         with self._reading:
             assert self._reader is not None, "used outside its context"
             try:
@@ -111,15 +121,15 @@ class SqliteDatabase:
     ) -> list[Any]:
         execute = _execute_on(connection)
         try:
-            # The write lock at once: a transaction that begins by reading can fail when
-            # it comes to writing.
+            # Take the write lock at once: a transaction that begins by reading can fail
+            # when it writes.
             connection.execute("BEGIN IMMEDIATE")
             results = [operation(execute) for operation in operations]
             connection.execute("COMMIT")
         except Exception as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            # One of several fails: the others must not.
+            # A failed operation must not make the others fail.
             if len(operations) > 1:
                 results = []
                 for operation in operations:
@@ -136,8 +146,12 @@ class SqliteDatabase:
         )
         # FULL: SQLite's documentation on "synchronous" says that NORMAL in WAL mode may
         # lose the last commits.
-        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
-            connection.execute(f"PRAGMA {pragma}").close()
+        try:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+                connection.execute(f"PRAGMA {pragma}").close()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
@@ -153,10 +167,10 @@ def _lock(path: Path, wait: bool) -> IO[bytes]:
     when the process ends.
 
     Raises:
-        DatabaseInUseError: another process has it, and *wait* is false.
+        DatabaseInUseError: another process has the lock, and *wait* is false.
     """
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-    while not _try_lock(file):
+    while not try_lock(file.fileno()):
         if not wait:
             file.close()
             message = (
@@ -168,18 +182,19 @@ def _lock(path: Path, wait: bool) -> IO[bytes]:
     return file
 
 
-def _try_lock(file: IO[bytes]) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock a file until it is closed; return whether no other process has the lock."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
             # flock and not lockf: POSIX record locks are lost when any descriptor of
             # the file is closed.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -1,9 +1,10 @@
-"""Executions of one server, in memory or in a SQLite file.
+"""Run executions on one server, in memory or in a SQLite file.
 
 Law: accepted means committed. An execution that must not run twice begins only after a
-mark of its beginning is committed. One that this process finds marked at its start may
-have had its effect: it ends `EXECUTION_INTERRUPTED`. All others are run. Executions
-that have not ended are kept in memory too, because no other process changes them.
+mark of its beginning is committed. An execution that this process finds marked at its
+start may have had its effect, so it ends with `EXECUTION_INTERRUPTED`, unless
+`Beginnings` show that it never began. All others are run. Executions that have not
+ended are kept in memory too, because no other process changes them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ from skillruntime.server.executions.outcomes import (
 )
 from skillruntime.server.executions.sqlite import table
 from skillruntime.server.executions.sqlite.batches import Batches
+from skillruntime.server.executions.sqlite.beginnings import Beginnings
 from skillruntime.server.executions.sqlite.database import SqliteDatabase
 from skillruntime.server.executions.sqlite.table import Row
 from skillruntime.server.executions.ticket import Ticket
@@ -55,15 +57,15 @@ from skillruntime.server.metrics import Metrics
 __all__ = ["SqliteExecutions"]
 
 _log = logging.getLogger("skillruntime.server")
-_CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
+_CANCEL: Final = 10.0  # seconds to wait until cancelled runs have ended
 
 
 class SqliteExecutions:
-    """Executions in *database*: an async context manager.
+    """Executions in *database*; an async context manager.
 
-    Leaving it without `drain` leaves what runs as a killed process would. *notify* is
-    awaited with every ended execution whose ticket has a webhook; after a crash it may
-    be awaited again.
+    Leaving it without `drain` leaves running executions as a killed process would.
+    *notify* is awaited with every ended execution whose ticket has a webhook; after a
+    crash it may be awaited again.
     """
 
     def __init__(
@@ -82,22 +84,25 @@ class SqliteExecutions:
         self._terms = terms or Terms()
         self._notify = notify
         self._batches = Batches(database)
+        self._beginnings = Beginnings()
+        # Of an earlier server, those that may have had their effect.
+        self._had_begun: set[str] = set()
         self._waiting = Waiting(capacity, self._terms)
         self._live: dict[str, Live] = {}  # all that have not ended
         self._ended = EndedExecutions()
         self._watchers = Watchers(self.get)
-        # By caller, including those that are being accepted.
+        # By caller, including executions that are being accepted.
         self._unfinished: Counter[str] = Counter()
         self._arriving = 0  # submissions that are being committed
         self._look = anyio.Event()
         self._marking = anyio.Lock()
         self._is_draining = False
-        self.running = 0
-        """How many executions run, or have run and are being written."""
+        self.running: int = 0
+        """The number of executions that run, or have run and are being written."""
         self._tasks: TaskGroup | None = None
-        self.continued = 0
-        """How many executions of an earlier process this one found unfinished when it
-        started.
+        self.continued: int = 0
+        """The number of an earlier process's unfinished executions that this process
+        found at its start.
         """
 
     async def __aenter__(self) -> SqliteExecutions:
@@ -112,9 +117,7 @@ class SqliteExecutions:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await end_tasks(
-            self._tasks, partial(anyio.to_thread.run_sync, self._database.close)
-        )
+        await end_tasks(self._tasks, partial(anyio.to_thread.run_sync, self._close))
 
     async def submit(
         self, ticket: Ticket, *, most_unfinished: int | None = None
@@ -124,14 +127,14 @@ class SqliteExecutions:
         unfinished = self._unfinished[ticket.owner]
         is_full = most_unfinished is not None and unfinished >= most_unfinished
         if known is None and is_full:
-            # A request that repeats an idempotency key starts nothing new.
+            # A request that repeats an idempotency key does not start a new execution.
             known = await self._read(ticket.execution_id)
             if known is None:
                 raise TooManyError
         if known is not None:
             return answer_repeated(ticket, known)
-        # A skill that may run twice needs no mark before it begins, so that its
-        # beginning can be in the same commit.
+        # A skill that may run twice needs no mark before it begins, so the same commit
+        # can record its beginning.
         begins = (
             ticket.repeatable
             and not self._is_draining
@@ -169,7 +172,7 @@ class SqliteExecutions:
         return self._remembered(execution_id) or await self._read(execution_id)
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return its new state."""
+        """Stop an execution if it has not ended, and return its new state."""
         live = self._live.get(execution_id)
         if live is None:
             ended = await self.get(execution_id)
@@ -184,8 +187,8 @@ class SqliteExecutions:
         return await self._until_ended(live)
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
-        """End a task from outside; of two who complete a task, or complete and cancel
-        it, the first wins.
+        """End a task from outside; if two callers complete or cancel it, the first
+        wins.
         """
         live = self._live.get(execution_id)
         if live is None or not live.ticket.is_task:
@@ -201,20 +204,25 @@ class SqliteExecutions:
         return ended
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield its current state, then its state after every change, until it has
-        ended; changes in quick succession are yielded as one.
+        """Yield an execution's current state, then its state after every change, until
+        it has ended; changes in quick succession are yielded as one.
         """
         return self._watchers.watch(execution_id)
 
     async def list(
-        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+        self,
+        owner: str | None,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        codes: Collection[str] = (),
     ) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their
         outputs.
         """
         after = read_cursor(cursor)
         rows, more = await self._batches.read(
-            partial(table.page, caller=owner, after=after, limit=limit)
+            partial(table.page, caller=owner, after=after, limit=limit, codes=codes)
         )
         executions = []
         for row in rows:
@@ -247,8 +255,8 @@ class SqliteExecutions:
         return total
 
     async def drain(self, seconds: float) -> None:
-        """Stop starting work, wait *seconds* for what runs, then leave what may run
-        twice to the next server, and end the rest.
+        """Stop starting work, wait *seconds* for running executions, then leave those
+        that may run twice to the next server, and end the rest.
         """
         self._is_draining = True
         with anyio.move_on_after(seconds):
@@ -260,13 +268,17 @@ class SqliteExecutions:
             while self.running:
                 await anyio.sleep(0.01)
 
+    async def try_write(self) -> None:
+        """Write a small value to the database; see `Executions.try_write`."""
+        await self._batches.write(partial(table.try_write, now=self.now()))
+
     async def counts(self) -> Mapping[str, int]:
-        """Return how many wait and how many run."""
+        """Return how many executions wait and how many run."""
         await self._read("")  # it raises while the database does not answer
         return {"accepted": len(self._waiting), "running": self.running}
 
     def now(self) -> float:
-        """Return the time."""
+        """Return the current time."""
         return time.time()
 
     def _open(self) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -275,53 +287,87 @@ class SqliteExecutions:
         """
         self._database.open()
         try:
-            for operation in (table.prepare, self._count_losses):
+            for operation in (table.prepare, table.refuse_moved, self._count_losses):
                 [result] = self._database.transact([operation])
                 if isinstance(result, Exception):
                     raise result
             unfinished = self._database.read(table.unfinished)
             unsent = self._database.read(table.unsent)
+            self._open_beginnings(unfinished)
             return unfinished, unsent
         except BaseException:
             self._database.close()
             raise
 
+    def _open_beginnings(self, unfinished: Sequence[Row]) -> None:
+        """Read which executions had begun on the last server, and note them again with
+        those that will begin here.
+        """
+        token = self._database.read(table.beginnings_token)
+        has_begun = self._beginnings.earlier(token)
+        for row in unfinished:
+            execution_id = row.ticket.execution_id
+            if row.began_at is not None and has_begun(execution_id):
+                self._had_begun.add(execution_id)
+        if not self._database.is_in_memory:
+            self._beginnings.open(self._had_begun)
+        operation = partial(table.note_beginnings, token=self._beginnings.token)
+        [result] = self._database.transact([operation])
+        if isinstance(result, Exception):
+            raise result
+        self._beginnings.forget(token)
+
+    def _close(self) -> None:
+        self._beginnings.close()
+        self._database.close()
+
     def _count_losses(self, execute: Any) -> None:
-        # We hold the lock of the file, so the process that began them is dead.
+        # We hold the lock of the file, so the process that began these executions is
+        # dead.
         for row in table.unfinished(execute):
             if row.began_at is not None:
                 table.change_losses(execute, row.ticket.execution_id, 1)
 
     def _take_up(self, rows: Sequence[Row]) -> None:
-        """Queue the executions that an earlier server left unfinished. End those that
-        may have had their effect, and those during which too many servers died.
+        """Queue the executions that an earlier server left unfinished. End an execution
+        that may have had its effect, or during which too many servers died.
         """
         if any(row.began_at is not None for row in rows):
-            self._metrics.takeovers.inc()
+            self._metrics.count_takeover()
         for row in rows:
             self._unfinished[row.ticket.owner] += 1
             self._add(row)
-            if row.began_at is not None and not row.ticket.repeatable:
-                self._end_waiting(self._live[row.ticket.execution_id], interrupted())
-            elif row.losses >= self._terms.most_losses:
-                self._end_waiting(self._live[row.ticket.execution_id], held(row.losses))
-            else:
+            outcome = self._end_of_left(row)
+            if outcome is None:
                 self.continued += 1
+            else:
+                self._end_waiting(self._live[row.ticket.execution_id], outcome)
         self._begin()
+
+    def _end_of_left(self, row: Row) -> Outcome | None:
+        """Return how an execution ends that an earlier server left, or None if it is
+        run.
+        """
+        if row.ticket.repeatable:
+            is_held = row.losses >= self._terms.most_losses
+            return held(row.losses) if is_held else None
+        had_begun = row.ticket.execution_id in self._had_begun
+        return interrupted() if had_begun else None
 
     def _add(self, row: Row) -> None:
         execution_id = row.ticket.execution_id
         has_begun = row.began_at is not None
         on_change = partial(self._watchers.signal, execution_id)
-        self._live[execution_id] = Live(
-            row.ticket, row.execution, on_change, self.now, is_marked=has_begun
-        )
+        live = Live(row.ticket, row.execution, on_change, self.now, is_marked=has_begun)
+        if not row.ticket.repeatable:
+            live.on_begin = partial(self._beginnings.note, execution_id)
+        self._live[execution_id] = live
         self._waiting.add(row.ticket, row.created_at, waits_forever=has_begun)
         if len(self._waiting) == 1:
             self._look.set()
 
     def _begin(self) -> None:
-        """Begin what may begin now."""
+        """Begin the executions that may begin now."""
         if self._tasks is None or self._is_draining:
             return
         for ticket in self._waiting.take():
@@ -353,8 +399,8 @@ class SqliteExecutions:
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
-            # One mark per commit: with sixteen in one commit, most skills would begin
-            # long after their mark.
+            # Commit each mark by itself: with sixteen in one commit, most skills would
+            # begin long after their mark.
             async with self._marking:
                 await self._batches.insist(operation)
 
@@ -431,8 +477,8 @@ class SqliteExecutions:
 
     async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
         await send(ticket, execution, notify, self._metrics)
-        # Recorded only after sending: if this server dies before, the next one sends
-        # the message again.
+        # Record this only after sending: if this server dies before, the next server
+        # sends the message again.
         await self._batches.insist(
             partial(table.note_sent, execution_id=ticket.execution_id)
         )
@@ -445,7 +491,7 @@ class SqliteExecutions:
             return None
         if row.execution.is_final:
             self._ended.add(row.ticket, row.execution)
-        # Look again, because it may have begun here during the read.
+        # Look again, because the execution may have begun here during the read.
         return self._remembered(execution_id) or (row.ticket, row.execution)
 
     def _remembered(self, execution_id: str) -> tuple[Ticket, Execution] | None:

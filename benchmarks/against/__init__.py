@@ -1,0 +1,1 @@
+"""Compare everyday operations of this checkout with those of another revision."""

@@ -1,0 +1,298 @@
+"""Make the calls of a test, each in its own workspace with the files that it needs."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillruntime.catalog.directory_walk import walk
+from skillruntime.testing.skill_tests.expected.written_files import REMOVED, digest_of
+from skillruntime.testing.skill_tests.hindrances import (
+    LONGEST_CALL,
+    missing_file_lines,
+    not_a_directory_lines,
+)
+from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.inputs.made_files import (
+    DIRECTORY_FILES,
+    Fixtures,
+    is_file_name,
+    made_file,
+    texts_of,
+)
+from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
+from skillruntime.testing.skill_tests.options import SkillTests
+from skillruntime.testing.skill_tests.runs import Run
+
+if TYPE_CHECKING:
+    from skillruntime.catalog.skill import Skill
+    from skillruntime.contract.contract import Contract
+    from skillruntime.runtime.runtime import SkillRuntime
+
+__all__ = ["Caller", "Subject"]
+
+_MOST_LESSONS = 3
+"""How often a call is repeated with other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The tested callable, with the options of the test and its end
+    (``time.monotonic``).
+    """
+
+    runtime: SkillRuntime
+    skill: Skill
+    contract: Contract
+    name: str
+    tests: SkillTests
+    ends: float
+    fixtures: Fixtures
+    samples: Mapping[str, bytes] = field(default_factory=dict)
+    instructions: str = ""
+    """The texts that may contain calls."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the callable is over."""
+        return time.monotonic() > self.ends
+
+
+@dataclass(slots=True)
+class Caller:
+    """Makes calls of *subject*, and learns from the results which files it needs."""
+
+    subject: Subject
+    without_files: set[str] = field(default_factory=set)
+    """Parameters for which no file is made, because they name output files."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """The file or directory that a parameter names instead of a made-up text."""
+
+    directories: set[str] = field(default_factory=set)
+    """The names that are directories."""
+
+    async def call(self, case: Case) -> Run:
+        """Make the call of *case* with the files that it names. If it is refused,
+        repeat it with a file or directory where the script looked for one, and finally
+        without the files that it may want to write.
+        """
+        case = self._with_known_names(case)
+        run = await self.call_with(case, self.files_of(case))
+        for _ in range(_MOST_LESSONS):
+            if run.has_ended_well or not self._learns_from(run):
+                break
+            case = self._with_known_names(case)
+            run = await self.call_with(case, self.files_of(case))
+        if run.has_ended_well or not run.files or case.has_outputs:
+            return run
+        return await self._called_without_a_file(run)
+
+    async def call_with(self, case: Case, files: Mapping[str, bytes]) -> Run:
+        """Make one call in a workspace with *files*, and return the run."""
+        subject = self.subject
+        stated = subject.contract.run.get("timeout_seconds")
+        has_own_timeout = isinstance(stated, int | float)
+        timeout = min(LONGEST_CALL, max(1.0, subject.ends - time.monotonic()))
+        if isinstance(stated, int | float):
+            timeout = float(stated)
+        files = {**subject.fixtures.workspace, **files}
+        with tempfile.TemporaryDirectory(prefix="skillruntime-test-") as temporary:
+            workspace = Path(temporary).resolve() / "workspace"
+            workspace.mkdir()
+            for path, data in files.items():
+                target = workspace / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            with subject.runtime.session(workspace=workspace) as session:
+                response = await session.call(
+                    subject.name,
+                    case.arguments,
+                    version=case.version,
+                    timeout=timeout,
+                    grants=subject.tests.grants,
+                )
+            after = _sizes_of_files(workspace)
+            places = (str(workspace), str(subject.skill.directory))
+            return Run(
+                case,
+                subject.contract,
+                response,
+                files=files,
+                made=frozenset(files.keys() - subject.fixtures.paths),
+                after=after,
+                changed=_changed_files(workspace, files, after, places),
+                places=places,
+                timeout=timeout,
+                has_own_timeout=has_own_timeout,
+            )
+
+    def files_of(self, case: Case) -> dict[str, bytes]:
+        """Return the files that *case* names, for its workspace."""
+        files: dict[str, bytes] = {}
+        for name, value in case.arguments.items():
+            if name in self.without_files and not case.has_outputs:
+                continue
+            for text in texts_of(value):
+                files |= self._files_at(text)
+        return files
+
+    def fixtures_of(self, case: Case) -> dict[str, bytes]:
+        """Return the skill's own files that *case* names, or whose directory it
+        names.
+        """
+        files: dict[str, bytes] = {}
+        for text in texts_of(case.arguments):
+            files |= self._fixtures_at(text)
+        return files
+
+    def to_repeat_with(self, files: Mapping[str, bytes]) -> Caller:
+        """Return a caller for a skill that has *files* among its own files, with the
+        whole time of the test again.
+        """
+        subject = self.subject
+        fixtures = subject.fixtures
+        return Caller(
+            replace(
+                subject,
+                fixtures=replace(fixtures, named={**files, **fixtures.named}),
+                ends=time.monotonic() + subject.tests.seconds,
+            )
+        )
+
+    def _fixtures_at(self, text: str) -> dict[str, bytes]:
+        named = self.subject.fixtures.named
+        if text in named:
+            return {text: named[text]}
+        directory = f"{text.rstrip('/')}/"
+        return {
+            path: data for path, data in named.items() if path.startswith(directory)
+        }
+
+    def _files_at(self, text: str) -> dict[str, bytes]:
+        """Return the files for the workspace if *text* is a path."""
+        if text in self.subject.fixtures.workspace:
+            return {}
+        own = self._fixtures_at(text)
+        if own:
+            return own
+        if text in self.directories:
+            return {f"{text}/{name}": data for name, data in DIRECTORY_FILES.items()}
+        if not is_file_name(text):
+            return {}
+        data = sample_for(text, self.subject.samples)
+        if data is None:
+            data = made_file(text)
+        if data is None:
+            return {}
+        return {text: data}
+
+    def _with_known_names(self, case: Case) -> Case:
+        """Return *case* with a file or directory for each parameter that is known to
+        need one.
+        """
+        arguments = dict(case.arguments)
+        for name, text in self.names.items():
+            if isinstance(arguments.get(name), str):
+                arguments[name] = text
+        if not self.subject.contract.input.is_valid(arguments):
+            return case
+        return replace(case, arguments=arguments)
+
+    def _learns_from(self, run: Run) -> bool:
+        """Record the parameters that need a file or directory according to *run*;
+        return whether a new one was found.
+        """
+        has_learnt = False
+        arguments = run.case.arguments
+        for name in _parameters_in(not_a_directory_lines(run), arguments):
+            if arguments[name] not in self.directories:
+                self.names[name] = name
+                self.directories.add(name)
+                has_learnt = True
+        if has_learnt:
+            return True
+        for name in _parameters_in(missing_file_lines(run), arguments):
+            if not is_file_name(arguments[name]) and name not in self.names:
+                self.names[name] = _file_name(self.subject.contract, name)
+                has_learnt = True
+        return has_learnt
+
+    async def _called_without_a_file(self, run: Run) -> Run:
+        """Return *run*, or a run that succeeded without the file of one parameter,
+        which then is an output file of the script.
+        """
+        for name, value in run.case.arguments.items():
+            if name in self.without_files or not any(
+                map(is_file_name, texts_of(value))
+            ):
+                continue
+            others = {**run.case.arguments}
+            others.pop(name)
+            files = self.files_of(replace(run.case, arguments=others))
+            again = await self.call_with(run.case, files)
+            if again.has_ended_well:
+                self.without_files.add(name)
+                return again
+        return run
+
+
+def _parameters_in(lines: list[str], arguments: Mapping[str, object]) -> list[str]:
+    """Return the parameters whose text occurs in one of *lines*."""
+    found = []
+    for name, value in arguments.items():
+        if not isinstance(value, str) or not value:
+            continue
+        word = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])")
+        if any(map(word.search, lines)):
+            found.append(name)
+    return found
+
+
+def _file_name(contract: Contract, name: str) -> str:
+    """Return the name of a file for the parameter *name*, of the kind that its name or
+    description suggests.
+    """
+    document = contract.input.document
+    properties = document.get("properties", {}) if isinstance(document, dict) else {}
+    part = properties.get(name, {})
+    words = re.findall(r"[a-z]+", f"{name} {part.get('description', '')}".lower())
+    for word in words:
+        if made_file(f"input.{word}") is not None:
+            return f"{name}.{word}"
+    return f"{name}.txt"
+
+
+def _changed_files(
+    workspace: Path,
+    files: Mapping[str, bytes],
+    after: Mapping[str, int],
+    places: tuple[str, ...],
+) -> dict[str, str]:
+    """Return the digests of new, removed and changed files, by path."""
+    changed = {}
+    for path in files:
+        if path not in after:
+            changed[path] = REMOVED
+    for path, size in after.items():
+        is_old = path in files and size == len(files[path])
+        if is_old and (workspace / path).read_bytes() == files[path]:
+            continue
+        changed[path] = digest_of(workspace / path, places)
+    return changed
+
+
+def _sizes_of_files(workspace: Path) -> dict[str, int]:
+    """Return the size of each regular file in *workspace*, by its path."""
+    found = {}
+    for directory, _, names in walk(str(workspace)):
+        for name in names:
+            path = Path(directory) / name
+            if path.is_file() and not path.is_symlink():
+                found[path.relative_to(workspace).as_posix()] = path.stat().st_size
+    return found

@@ -1,0 +1,439 @@
+"""Make files for calls that need them: small valid ones according to their suffix, or
+the fixtures below the skill's own ``tests/``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from skillruntime.catalog.directory_walk import walk
+
+__all__ = [
+    "DIRECTORY_FILES",
+    "NO_FIXTURES",
+    "Fixtures",
+    "is_file_name",
+    "made_file",
+    "names_in_file",
+    "read_fixtures",
+    "texts_of",
+]
+
+_NAMES = [
+    "Ann",
+    "Bob",
+    "Cem",
+    "Dora",
+    "Eva",
+    "Finn",
+    "Gül",
+    "Hana",
+    "Ivo",
+    "Jana",
+    "Karl",
+    "Lena",
+    "Max",
+    "Nils",
+    "Olga",
+    "Paul",
+    "Quinn",
+    "Rosa",
+    "Sven",
+    "Tina",
+    "Uwe",
+    "Vera",
+    "Willi",
+    "Zoë",
+]
+_REGIONS = ("north", "south", "east")
+_FIRST_DAY = date(2024, 11, 20)
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Return the rows of a made table: more than most options list by default (3, 5, 10
+    or 20), of several groups and months, with letters beyond ASCII.
+    """
+    rows = []
+    for number, name in enumerate(_NAMES):
+        day = _FIRST_DAY + timedelta(days=3 * number)
+        region = _REGIONS[number % len(_REGIONS)]
+        rows.append(
+            {
+                "name": name,
+                "region": region,
+                "date": f"{day}",
+                "value": 3 + number * 7 % 40,
+                "amount": 12.5 + number * 1.25,
+            }
+        )
+    return rows
+
+
+_ROWS = _rows()
+_TABLE = ([*_ROWS[0]], *([*row.values()] for row in _ROWS))
+_TABLE_TEXTS = ("value", "name", "region", "date", "north", "Sheet2")
+"""Texts of the made tables: columns, a group and a worksheet."""
+
+_LONGEST_HEAD = 10_000
+
+
+def _joined(separator: str) -> str:
+    return "".join(separator.join(map(str, row)) + "\n" for row in _TABLE)
+
+
+_TEXT = """\
+# Title
+
+A first paragraph of text, written on 2024-11-20 by Zoë.
+It costs 42.50 euros, or 1,300 with a guarantee.
+
+## First part
+
+- one
+- two, see [a page](https://example.org/page)
+- [ ] three
+
+## Second part
+
+| name | value |
+|---|---|
+| Ann | 3 |
+| Bob | 10 |
+
+```python
+print("one")
+```
+
+### Details
+
+TODO: the last paragraph is very short.
+"""
+_LOG = """\
+2024-11-20 12:00:00 INFO started
+2024-11-20 12:00:01 ERROR failed: no such user
+2024-11-20 12:00:02 WARNING slow answer: 1200 ms
+2024-11-21 08:30:00 DEBUG retry 1 of 3
+2024-11-21 08:30:05 ERROR failed: no such user
+2024-11-21 08:30:09 INFO ended
+"""
+_HTML = """\
+<!doctype html>
+<html lang="en"><head><title>Title</title></head>
+<body><h1>Title</h1><p>Text by Zoë, <a href="https://example.org/page">a page</a>.</p>
+<ul><li>one</li><li>two</li></ul><img src="one.png" alt="a picture">
+<table><tr><th>name</th><th>value</th></tr><tr><td>Ann</td><td>3</td></tr></table>
+</body></html>
+"""
+_PYTHON = """\
+import json
+
+
+def total(values: list[int], start: int = 0) -> int:
+    # TODO: check the values
+    return sum(values, start)
+
+
+class Counter:
+    def count(self, text):
+        return len(text.split())
+
+
+print(json.dumps({"total": total([1, 2])}))
+"""
+_PATCH = "--- a/one.txt\n+++ b/one.txt\n@@ -1 +1,2 @@\n first\n+second\n"
+_TEXTS = {
+    ".csv": _joined(","),
+    ".tsv": _joined("\t"),
+    ".json": json.dumps(_ROWS, indent=1, ensure_ascii=False) + "\n",
+    ".jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS),
+    ".txt": _TEXT,
+    ".md": _TEXT,
+    ".log": _LOG,
+    ".html": _HTML,
+    ".xml": "<?xml version='1.0'?>\n<items><item name='one'/></items>\n",
+    ".yaml": "name: one\nvalues: [1, 2]\n",
+    ".yml": "name: one\nvalues: [1, 2]\n",
+    ".toml": 'name = "one"\nvalues = [1, 2]\n',
+    ".ini": "[section]\nname = one\n",
+    ".patch": _PATCH,
+    ".diff": _PATCH,
+    ".py": _PYTHON,
+    ".js": "console.log('one');\n",
+    ".sh": "echo one\n",
+    ".svg": "<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'>"
+    "<rect width='8' height='8'/></svg>\n",
+}
+_PDF_PAGES = 10
+_DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+_SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_SLIDES = "http://schemas.openxmlformats.org/presentationml/2006/main"
+_OFFICE = {
+    ".docx": (
+        "word/document.xml",
+        "wordprocessingml.document",
+        f'<w:document xmlns:w="{_WORD}"><w:body><w:p><w:r><w:t>A paragraph of text.'
+        "</w:t></w:r></w:p><w:p><w:r><w:t>Another one, by Zoë.</w:t></w:r></w:p>"
+        "<w:sectPr/></w:body></w:document>",
+    ),
+    ".xlsx": (
+        "xl/workbook.xml",
+        "spreadsheetml.sheet",
+        f'<workbook xmlns="{_SHEET}" xmlns:r="{_DOCUMENT}"><sheets>'
+        '<sheet name="Sheet1" sheetId="1" r:id="rId1"/>'
+        '<sheet name="Sheet2" sheetId="2" r:id="rId2"/></sheets></workbook>',
+    ),
+    ".pptx": (
+        "ppt/presentation.xml",
+        "presentationml.presentation",
+        f'<p:presentation xmlns:p="{_SLIDES}"><p:sldSz cx="9144000" cy="6858000"/>'
+        '<p:notesSz cx="6858000" cy="9144000"/></p:presentation>',
+    ),
+}
+"""The main part of a document, its content type, and its text."""
+
+DIRECTORY_FILES: Mapping[str, bytes] = {
+    f"example{suffix}": _TEXTS[suffix].encode()
+    for suffix in (".md", ".json", ".csv", ".py", ".html")
+}
+"""The contents of a directory that is made for a call."""
+
+_NAME = re.compile(r"[\w][\w. -]*(?:/[\w][\w. -]*)*\.[A-Za-z]\w{0,7}")
+_MOST_FIXTURES = 200
+_MOST_BYTES = 10 * 1024**2
+_IN_WORKSPACE = "workspace/"
+_NOT_FIXTURES = {"cases.yaml", "triggers.yaml", "evals.json", "conftest.py"}
+
+
+def made_file(name: str) -> bytes | None:
+    """Return the bytes of a small valid file called *name*; None if a file of its kind
+    cannot be made.
+
+    >>> made_file("sales.csv").splitlines()[0]
+    b'name,region,date,value,amount'
+    """
+    suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122
+    if suffix in _TEXTS:
+        return _TEXTS[suffix].encode()
+    if suffix == ".png":
+        return _png()
+    if suffix == ".pdf":
+        return _pdf()
+    if suffix in _OFFICE:
+        return _office_document(suffix)
+    return None
+
+
+def names_in_file(path: str, data: bytes) -> list[str]:
+    """Return the names that a call may use for parts of a file: its columns, or the
+    members of its first object.
+
+    >>> names_in_file("a.csv", b"day;sum\\n1;2\\n")
+    ['day', 'sum']
+    >>> names_in_file("a.json", b'[{"day": 1, "sum": 2}]')
+    ['day', 'sum']
+    """
+    head = data[:_LONGEST_HEAD].decode(errors="replace").lstrip("\ufeff")
+    suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122
+    if suffix in (".csv", ".tsv"):
+        fields = re.split(r"[,;\t]", head.partition("\n")[0])
+        return [field.strip().strip('"') for field in fields]
+    if suffix in (".json", ".jsonl"):
+        first_object = head.partition("}")[0]
+        return list(
+            dict.fromkeys(re.findall(r'"([^"\n]{1,60})"\s{0,9}:', first_object))
+        )
+    if suffix == ".xlsx" and data == made_file("a.xlsx"):
+        return [*_TABLE_TEXTS]
+    return []
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether *text* has the form of a relative path to a file with a suffix.
+
+    >>> is_file_name("reports/q3.pdf"), is_file_name("1.5"), is_file_name("/etc/a.txt")
+    (True, False, False)
+    """
+    return len(text) < 200 and _NAME.fullmatch(text) is not None
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield each text in *value*, at any depth, except keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from texts_of(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixtures:
+    """The files of a skill's ``tests/``, by the path under which a call names them:
+    files for calls that name them, and those of ``tests/workspace/``, which every call
+    finds in its workspace.
+    """
+
+    named: Mapping[str, bytes]
+    workspace: Mapping[str, bytes]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all of them."""
+        return frozenset((*self.named, *self.workspace))
+
+
+NO_FIXTURES = Fixtures({}, {})
+
+
+def read_fixtures(skill_directory: Path) -> Fixtures:
+    """Return the fixtures of a skill: regular files of at most 10 MiB together, without
+    links and Python files.
+    """
+    root = skill_directory / "tests"
+    if root.is_symlink() or not root.is_dir():
+        return NO_FIXTURES
+    named = {}
+    workspace = {}
+    for path, data in _small_files(root):
+        if path.startswith(_IN_WORKSPACE):
+            workspace[path.removeprefix(_IN_WORKSPACE)] = data
+        else:
+            named[path] = data
+    return Fixtures(named, workspace)
+
+
+def _small_files(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the paths and bytes of files below *root*, within the limits."""
+    number = 0
+    left = _MOST_BYTES
+    for directory, directories, names in walk(str(root)):
+        directories[:] = sorted(
+            name for name in directories if not name.startswith((".", "__"))
+        )
+        for name in sorted(names):
+            path = Path(directory) / name
+            if name in _NOT_FIXTURES or name.endswith((".py", ".pyc")):
+                continue
+            if path.is_symlink() or not path.is_file():
+                continue
+            number += 1
+            left -= path.stat().st_size
+            if left < 0 or number > _MOST_FIXTURES:
+                return
+            yield path.relative_to(root).as_posix(), path.read_bytes()
+
+
+def _png() -> bytes:
+    """Return an image of 64 times 48 pixels in many colours (PNG, W3C 2003)."""
+    width, height = 64, 48
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    rows = b""
+    for y in range(height):
+        rows += b"\0"  # no filter
+        for x in range(width):
+            rows += bytes((x * 4, y * 5, (x // 8 + y // 8) % 2 * 255))
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    image = b"\x89PNG\r\n\x1a\n"
+    for kind, data in parts:
+        checksum = zlib.crc32(kind + data)
+        image += struct.pack(">I", len(data)) + kind + data
+        image += struct.pack(">I", checksum)
+    return image
+
+
+def _pdf() -> bytes:
+    """Return a document of ten pages, each with another line of text (PDF 1.4)."""
+    first_page = 4
+    numbers = range(first_page, first_page + 2 * _PDF_PAGES, 2)
+    pages = b" ".join(b"%d 0 R" % number for number in numbers)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[%b]/Count %d>>" % (pages, _PDF_PAGES),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    for page, number in enumerate(numbers, 1):
+        content = b"BT /F1 12 Tf 72 720 Td (A line of text on page %d.) Tj ET" % page
+        objects.append(
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
+            b"/Resources<</Font<</F1 3 0 R>>>>>>" % (number + 1)
+        )
+        objects.append(b"<</Length %d>>stream\n%b\nendstream" % (len(content), content))
+    document = b"%PDF-1.4\n"
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(len(document))
+        document += b"%d 0 obj%b\nendobj\n" % (number, body)
+    table = len(document)
+    document += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    for place in places:
+        document += b"%010d 00000 n \n" % place
+    document += b"trailer<</Size %d/Root 1 0 R>>\n" % (len(objects) + 1)
+    return document + b"startxref\n%d\n%%%%EOF\n" % table
+
+
+def _office_document(kind: str) -> bytes:
+    """Return a small document of Word, Excel or PowerPoint (ECMA-376): a ZIP archive
+    whose main part has one text.
+    """
+    main_part, content_type, text = _OFFICE[kind]
+    parts = {
+        "[Content_Types].xml": (
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/'
+            'content-types"><Default Extension="rels" ContentType="application/'
+            'vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
+            f'ContentType="application/xml"/><Override PartName="/{main_part}" '
+            f'ContentType="application/vnd.openxmlformats-officedocument.'
+            f'{content_type}.main+xml"/></Types>'
+        ),
+        "_rels/.rels": (
+            f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="rId1" '
+            f'Type="{_DOCUMENT}/officeDocument" Target="{main_part}"/></Relationships>'
+        ),
+        main_part: text,
+    }
+    if kind == ".xlsx":
+        parts["xl/_rels/workbook.xml.rels"] = (
+            f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="rId1" '
+            f'Type="{_DOCUMENT}/worksheet" Target="worksheets/sheet1.xml"/>'
+            f'<Relationship Id="rId2" Type="{_DOCUMENT}/worksheet" '
+            'Target="worksheets/sheet2.xml"/></Relationships>'
+        )
+        parts["xl/worksheets/sheet1.xml"] = _worksheet(_TABLE)
+        parts["xl/worksheets/sheet2.xml"] = _worksheet(_TABLE[:4])
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, part in parts.items():
+            declared = (
+                f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n{part}'
+            )
+            file.writestr(zipfile.ZipInfo(name), declared)
+    return archive.getvalue()
+
+
+def _worksheet(table: Sequence[Sequence[Any]]) -> str:
+    rows = ""
+    for row in table:
+        cells = "".join(map(_cell, row))
+        rows += f"<row>{cells}</row>"
+    return f'<worksheet xmlns="{_SHEET}"><sheetData>{rows}</sheetData></worksheet>'
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int | float):
+        return f"<c><v>{value}</v></c>"
+    return f'<c t="inlineStr"><is><t>{value}</t></is></c>'

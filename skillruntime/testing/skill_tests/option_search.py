@@ -1,0 +1,214 @@
+"""Look for calls in which an option changes the answer. Only such a call, once it is
+recorded, shows that a later version of the script ignores the option.
+
+An option often matters only beside another one, or for a text that the skill or its
+files know, such as the name of a column.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from skillruntime.testing.skill_tests.calling import Caller
+from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.inputs.made_files import (
+    is_file_name,
+    made_file,
+    names_in_file,
+)
+from skillruntime.testing.skill_tests.runs import Run
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
+
+__all__ = ["search_options", "telling_runs"]
+
+_MOST_TRIES = 10
+"""The most calls for one option."""
+
+_MOST_BASES = 3
+_MOST_TEXTS = 3
+_EXISTING = "existing"
+_MADE = "made"
+_QUOTED = re.compile(r"'([^'\n]{1,60})'|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`")
+
+Make = Callable[[Case], Awaitable[Run | None]]
+"""Makes a call, and returns None if no more calls are allowed."""
+
+
+async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> None:
+    """Make further calls for each option that has changed no answer of *runs*, to which
+    *make* adds the run of each. The options take turns, so that a lack of calls leaves
+    none of them out.
+    """
+    document = _document_of(caller.subject.contract)
+    pending = {}
+    for name, part in document.get("properties", {}).items():
+        if name not in document.get("required", ()) and isinstance(part, dict):
+            pending[name] = islice(_further_cases(caller, name, runs), _MOST_TRIES)
+    while pending:
+        for name, cases in [*pending.items()]:
+            telling = telling_runs(runs).get(name)
+            case = next(cases, None)
+            if case is None or (telling is not None and telling.has_ended_well):
+                del pending[name]
+            elif await make(case) is None:
+                return
+
+
+def _document_of(contract: Contract) -> Mapping[str, Any]:
+    document = contract.input.document
+    if isinstance(document, bool):
+        return {}
+    return document
+
+
+def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return, for each option that changes an answer, a run with it: its answer differs
+    from that of the same call without it. A successful run is preferred to one that the
+    script refused.
+    """
+    known = {}
+    for run in runs:
+        known[_key(run.case.arguments)] = run
+    found: dict[str, Run] = {}
+    for run in sorted(runs, key=lambda run: not run.has_ended_well):
+        for name in run.case.arguments:
+            other = known.get(_key(_without(run.case.arguments, name)))
+            if other is None or other.answer == run.answer:
+                continue
+            if run.has_ended_well or other.has_ended_well:
+                found.setdefault(name, run)
+    return found
+
+
+def _further_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[Case]:
+    """Yield calls with and without the option *name* that were not made."""
+    contract = caller.subject.contract
+    made = {_key(run.case.arguments) for run in runs}
+    for case in _possible_cases(caller, name, [*runs]):
+        key = _key(case.arguments)
+        if key not in made and contract.input.is_valid(case.arguments):
+            made.add(key)
+            yield case
+
+
+def _possible_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[Case]:
+    bases = [*_bases(name, runs)]
+    if not bases:
+        return
+    values = _values(caller.subject.contract, name, runs)
+    for base, has_outputs in _with_other_files(caller, bases):
+        yield _case(base, name, has_outputs=has_outputs)
+        for value in values[:2]:
+            case = _case({**base, name: value}, name, has_outputs=has_outputs)
+            yield case
+    # Then the longest call: what an option changes may need the other options.
+    longest = bases[-1]
+    yield _case(longest, name)
+    for value in values[:2]:
+        yield _case({**longest, name: value}, name)
+    for base in bases[:_MOST_BASES]:
+        for value in values:
+            yield _case({**base, name: value}, name)
+            yield _case(base, name)
+
+
+def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) -> Case:
+    return Case(
+        arguments, "option", None, name, is_invented=True, has_outputs=has_outputs
+    )
+
+
+def _bases(name: str, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of the successful calls without the option, the shortest
+    first.
+    """
+    good = [run.case.arguments for run in runs if run.has_ended_well]
+    found: list[dict[str, Any]] = []
+    for arguments in sorted(good, key=len):
+        base = _without(arguments, name)
+        if base not in found:
+            found.append(base)
+            yield base
+
+
+def _with_other_files(
+    caller: Caller, bases: Sequence[dict[str, Any]]
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield one of *bases* with an output file that exists, and one with a made file in
+    place of the skill's own: it has letters beyond ASCII, for example.
+    """
+    fixtures = caller.subject.fixtures.paths
+    existing: dict[str, Any] = {}
+    made: dict[str, Any] = {}
+    for base in bases:
+        for parameter, value in base.items():
+            if not isinstance(value, str) or not is_file_name(value):
+                continue
+            suffix = value[value.rindex(".") :]
+            if parameter in caller.without_files and not existing:
+                existing = {**base, parameter: f"{_EXISTING}{suffix}"}
+            elif value in fixtures and not made and made_file(value) is not None:
+                made = {**base, parameter: f"{_MADE}{suffix}"}
+    if existing:
+        yield existing, True
+    if made:
+        yield made, False
+
+
+def _values(contract: Contract, name: str, runs: Sequence[Run]) -> list[Any]:
+    """Return values for the option: those that the script took, texts that the script
+    or its files offer, and those that the script refused.
+    """
+    part = _document_of(contract)["properties"][name]
+    taken: list[Any] = []
+    refused: list[Any] = []
+    for run in runs:
+        value = run.case.arguments.get(name)
+        if value in (None, "", part.get("default")) or value in taken:
+            continue
+        if run.has_ended_well:
+            taken.append(value)
+        elif value not in refused:
+            refused.append(value)
+    texts = [*_offered_texts(name, runs), *_names_in_files(runs)][:_MOST_TEXTS]
+    offered: list[Any] = []
+    if part.get("type") == "string" and "enum" not in part:
+        offered += texts
+    elif part.get("type") == "array":
+        offered += [[text] for text in texts]
+    return [*taken[:1], *offered, *taken[1:], *refused]
+
+
+def _names_in_files(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the names of columns and members in the files of the first good call."""
+    for run in runs:
+        if run.has_ended_well:
+            for path, data in run.files.items():
+                yield from names_in_file(path, data)
+            return
+
+
+def _offered_texts(name: str, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the texts that the script quotes when it refuses a value of the option."""
+    for run in runs:
+        if run.has_ended_well or run.case.parameter != name:
+            continue
+        sent = json.dumps(run.case.arguments.get(name))
+        for match in _QUOTED.finditer(run.first_message):
+            text = match[match.lastindex or 0]
+            if text not in sent:
+                yield text
+
+
+def _without(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if key != name}
+
+
+def _key(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(arguments, sort_keys=True)

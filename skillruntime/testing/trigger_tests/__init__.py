@@ -1,0 +1,1 @@
+"""Test whether descriptions make the right skill win the requests for it."""

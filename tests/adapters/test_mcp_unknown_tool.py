@@ -1,0 +1,73 @@
+"""What an MCP client reads that calls a tool which does not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.tokens import count
+from tests import needs
+from tests.skill_files import write_skill_files
+
+mcp = needs.package("mcp")
+
+import mcp_types as types  # noqa: E402
+
+from skillruntime.adapters.mcp import to_server  # noqa: E402
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = "import argparse\nargparse.ArgumentParser().parse_args()\n"
+
+
+async def refusal(runtime: SkillRuntime, name: str) -> tuple[int, str]:
+    """Return the code and the message of the error of the protocol."""
+    async with mcp.Client(to_server(runtime)) as client:
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool(name, {})
+    return caught.value.error.code, caught.value.error.message
+
+
+async def test_the_error_lists_the_tools_the_nearest_first(tmp_path: Path) -> None:
+    """Invalid params, as the specification of tools has it for an unknown tool; what
+    its author hides is not listed.
+    """
+    for name, tool in (("pdf", "merge"), ("pdf", "extract"), ("mail", "send")):
+        write_skill_files(tmp_path, name, "Works", {f"scripts/{tool}.py": SCRIPT})
+    hidden = write_skill_files(tmp_path, "secret", "Works", {"scripts/x.py": SCRIPT})
+    text = (hidden / "SKILL.md").read_text()
+    text = text.replace("---\nBody", "disable-model-invocation: true\n---\nBody")
+    (hidden / "SKILL.md").write_text(text)
+    runtime = SkillRuntime(discover(tmp_path, trusted=True))
+
+    code, message = await refusal(runtime, "pdf__convert")
+    _, of_hidden = await refusal(runtime, "secret__x")
+
+    assert code == types.INVALID_PARAMS
+    start, _, listed = message.partition("The tools are: ")
+    assert start == "Unknown tool: pdf__convert. "
+    names = listed.split(", ")
+    assert {"pdf__merge", "pdf__extract", "mail__send", "load_skill"} <= {*names}
+    assert {*names[:2]} == {"pdf__merge", "pdf__extract"}
+    assert of_hidden.startswith("Unknown tool: secret__x. The tools are: ")
+    assert of_hidden.count("secret") == 1
+
+
+async def test_the_list_has_a_limit_in_tokens(tmp_path: Path) -> None:
+    """The rest is counted, and the name that was sent is cut."""
+    for number in range(300):
+        files = {"scripts/run.py": SCRIPT}
+        write_skill_files(tmp_path, f"skill-{number:03}", "Works", files)
+    runtime = SkillRuntime(discover(tmp_path, trusted=True))
+
+    _, message = await refusal(runtime, "skill_170__start\u202e")
+    _, long = await refusal(runtime, "y" * 5000)
+
+    assert " more" in message
+    assert "skill_170__run" in message
+    assert "\u202e" not in message
+    for text in (message, long):
+        assert count(text).tokens < 300
