@@ -1,18 +1,28 @@
-"""Make the directory in which a server keeps its executions, its secret and its
-keys.
-"""
+"""The directory in which a server keeps its executions, its secret and its keys."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["DATA_DIRECTORY", "make_data_directory"]
+__all__ = ["DATA_DIRECTORY", "executions_file", "key_file", "make_data_directory"]
 
 DATA_DIRECTORY = Path(".skillruntime")
 """The default data directory of ``skillruntime serve``."""
 
 _IGNORE = "# Made by skillruntime: keys, secrets and what callers sent.\n*\n"
+
+
+def key_file(data: Path) -> Path:
+    """Return the file that holds the keys of the server with the directory *data*."""
+    return data / "keys.json"
+
+
+def executions_file(data: Path) -> Path:
+    """Return the SQLite file of the executions of the server with the directory
+    *data*.
+    """
+    return data / "executions.db"
 
 
 def make_data_directory(path: Path) -> None:

@@ -37,7 +37,11 @@ from skillruntime.server.callers.reach import (
     is_this_machine,
     outer_address,
 )
-from skillruntime.server.data_directory import make_data_directory
+from skillruntime.server.data_directory import (
+    executions_file,
+    key_file,
+    make_data_directory,
+)
 from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.executions.executions import Executions
 from skillruntime.server.executions.open_executions import (
@@ -139,7 +143,7 @@ class Hosting:
         if self.keys is not None:
             return self.keys
         if self.data is not None:
-            return self.data / "keys.json"
+            return key_file(self.data)
         return None
 
 
@@ -357,10 +361,11 @@ def _how_to_make_a_key(hosting: Hosting) -> str:
         return "make one with --new-key NAME and the same --database"
     if hosting.keys_path is None:
         return "name a key file with Hosting(keys=...) and make one with add_key"
-    if hosting.keys_path.name != "keys.json":
+    data = hosting.keys_path.parent
+    if hosting.keys_path != key_file(data):
         return f"make one with add_key({str(hosting.keys_path)!r}, NAME)"
-    data = shlex.quote(str(hosting.keys_path.parent))
-    return f"make one with `skillruntime serve --data {data} --new-key NAME`"
+    place = shlex.quote(str(data))
+    return f"make one with `skillruntime serve --data {place} --new-key NAME`"
 
 
 def _publish(
@@ -467,7 +472,7 @@ def _executions(
     if hosting.data is None:
         return memory_executions(work, **options)
     return durable_executions(
-        work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options
+        work, executions_file(hosting.data), wait=hosting.waits_for_lock, **options
     )
 
 

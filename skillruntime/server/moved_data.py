@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.callers.key_store import end_arrival, receive_keys
+from skillruntime.server.data_directory import executions_file, key_file
 from skillruntime.server.executions.executions import Terms
 from skillruntime.server.executions.open_executions import check_url, read_secret
 from skillruntime.server.executions.sqlite import table
@@ -70,9 +71,9 @@ def move_data(
             or the database belongs to servers with another secret.
     """
     check_url(url)
-    file = data / "executions.db"
+    file = executions_file(data)
     if not file.exists():
-        raise SkillRuntimeError(f"{data} has no executions.db, so nothing can be moved")
+        raise SkillRuntimeError(f"{data} has no {file.name}, so nothing can be moved")
     source = SqliteDatabase(file, wait=wait)
     source.open()
     try:
@@ -101,7 +102,7 @@ class _Move:
         if moved is not None and moved.is_complete:
             end_arrival(self.url, secret, earlier)
             return MovedData(place, was_complete=True)
-        keys = receive_keys(self.url, self.data / "keys.json", secret, earlier)
+        keys = receive_keys(self.url, key_file(self.data), secret, earlier)
         _change(self.source, partial(table.note_move, place=place, is_complete=False))
         written = self._write_executions()
         # In this order: a move that is stopped between the two is complete, and the

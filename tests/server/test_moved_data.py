@@ -246,6 +246,58 @@ async def test_a_moved_directory_serves_no_more(tmp_path: Path, url: str) -> Non
             pass
 
 
+@pytest.mark.parametrize("option", ["--new-key", "--revoke-key"])
+async def test_the_keys_of_a_moved_directory_are_not_changed(
+    option: str, tmp_path: Path
+) -> None:
+    """The servers do not read its key file: a key would not work, and a revoked one
+    would stay valid. The message says where the keys are, as for a server.
+    """
+    await left(tmp_path, "done", begin=0)
+    add_key(tmp_path / "keys.json", "ann")
+    keys = (tmp_path / "keys.json").read_bytes()
+    note_move(tmp_path, "db.example.com/skills")
+
+    part = await served("--data", str(tmp_path), option, "ann")
+    mark(tmp_path, is_complete=True)
+    whole = await served("--data", str(tmp_path), option, "ann")
+
+    assert "are partly moved to db.example.com/skills: run the same" in part.stderr
+    assert "keys were moved to db.example.com/skills: use --database" in whole.stderr
+    assert (part.exit_code, whole.exit_code) == (1, 1)
+    assert part.stdout + whole.stdout == ""
+    assert (tmp_path / "keys.json").read_bytes() == keys
+    assert not (tmp_path / "executions.db-wal").exists()
+
+
+def note_move(directory: Path, place: str) -> None:
+    """Write what a move writes into the directory when it begins."""
+    with closing(sqlite3.connect(directory / "executions.db")) as connection:
+        connection.execute("INSERT INTO moved VALUES (1, ?, 0)", (place,))
+        connection.commit()
+
+
+async def test_keys_are_changed_while_the_server_runs(tmp_path: Path) -> None:
+    """It has the lock of the executions, which the change only reads."""
+    async with durable_executions(Ran(), tmp_path / "executions.db"):
+        made = await served("--data", str(tmp_path), "--new-key", "ann")
+        revoked = await served("--data", str(tmp_path), "--revoke-key", "ann")
+
+    assert made.exit_code == 0
+    assert revoked.stdout == "revoked 1 key of ann\n"
+
+
+@pytest.mark.parametrize("content", [b"destroyed", b""])
+def test_keys_are_revoked_beside_a_file_that_says_nothing_of_a_move(
+    content: bytes, tmp_path: Path
+) -> None:
+    """A damaged file, or one without the table: the server reports it at its start."""
+    (tmp_path / "executions.db").write_bytes(content)
+    add_key(tmp_path / "keys.json", "ann")
+
+    assert revoke_keys(tmp_path / "keys.json", "ann") == 1
+
+
 async def test_a_directory_is_moved_to_one_database(
     tmp_path: Path, url: str, postgres: Postgres
 ) -> None:

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +25,11 @@ from skillruntime.server.callers.access import (
     hash_key,
     new_key,
 )
-from skillruntime.server.data_directory import make_data_directory
+from skillruntime.server.data_directory import executions_file, make_data_directory
 from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.executions.open_executions import check_url
+from skillruntime.server.executions.sqlite import table
+from skillruntime.server.executions.sqlite.database import read_file
 
 __all__ = [
     "DatabaseKeys",
@@ -168,6 +171,7 @@ def add_key(
     Raises:
         ValueError: *caller* is not a valid name, or is the name of callers without a
             key.
+        SkillRuntimeError: the keys of the file were moved to a database.
     """
     check_caller_name(caller)
     key = new_key()
@@ -181,6 +185,9 @@ def add_key(
 def revoke_keys(place: Path | str, caller: str) -> int:
     """Remove every key of *caller* from the file or database *place*, and return the
     number of removed keys.
+
+    Raises:
+        SkillRuntimeError: the keys of the file were moved to a database.
     """
     removed: list[dict[str, Any]] = []
 
@@ -312,6 +319,7 @@ def _change_keys(
     if isinstance(place, str):
         _change_in_database(place, change)
         return
+    _check_not_moved(place.parent)
     text = _EMPTY
     if place.exists():
         text = place.read_text("utf-8")
@@ -326,6 +334,24 @@ def _change_keys(
         file.flush()
         os.fsync(file.fileno())
     written.replace(place)
+
+
+def _check_not_moved(data: Path) -> None:
+    """Check that the keys of the directory *data* are not in a database: its servers do
+    not read the file, so a revoked key would stay valid.
+
+    Raises:
+        SkillRuntimeError: they were moved, or are being moved.
+    """
+    file = executions_file(data)
+    if not file.exists():
+        return
+    try:
+        read_file(file, table.refuse_moved)
+    except sqlite3.DatabaseError as error:
+        # A damaged file, or one of a release that moved nothing. The server reports it
+        # when it starts; until then a key can still be revoked.
+        _log.debug("%s does not say whether it was moved: %s", file, error)
 
 
 def _change_in_database(

@@ -8,13 +8,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Final
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.server.executions.errors import DatabaseAwayError
 
-__all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase", "try_lock"]
+__all__ = [
+    "DatabaseInUseError",
+    "Execute",
+    "Operation",
+    "SqliteDatabase",
+    "read_file",
+    "try_lock",
+]
 
 Execute = Callable[..., list[tuple[Any, ...]]]
 """``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns
@@ -153,6 +161,18 @@ class SqliteDatabase:
             connection.close()
             raise
         return connection
+
+
+def read_file(path: Path, operation: Operation) -> Any:
+    """Run a read-only operation on the SQLite file *path*, also while a server has it.
+
+    Raises:
+        sqlite3.DatabaseError: the file cannot be read.
+    """
+    # Read-only access would leave the files of the WAL behind; `rw` makes no database.
+    place = f"{path.absolute().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(place, timeout=_BUSY_SECONDS, uri=True)) as connection:
+        return operation(_execute_on(connection))
 
 
 def _execute_on(connection: sqlite3.Connection) -> Execute:

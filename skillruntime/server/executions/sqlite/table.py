@@ -132,22 +132,22 @@ def move(execute: Execute) -> Move | None:
 
 
 def refuse_moved(execute: Execute) -> None:
-    """Refuse to run executions that run elsewhere.
+    """Refuse to use the directory of a server whose data is elsewhere.
 
     Raises:
-        SkillRuntimeError: the executions were moved, or are being moved.
+        SkillRuntimeError: executions and keys were moved, or are being moved.
     """
     moved = move(execute)
     if moved is None:
         return
     if moved.is_complete:
         raise SkillRuntimeError(
-            f"The executions were moved to {moved.place}: start servers with "
-            "--database, or with another --data"
+            f"The executions and keys were moved to {moved.place}: use --database, or "
+            "another --data"
         )
     raise SkillRuntimeError(
-        f"The executions are partly moved to {moved.place}: run the same command "
-        "with --move-to again"
+        f"The executions and keys are partly moved to {moved.place}: run the same "
+        "command with --move-to again"
     )
 
 

@@ -1,0 +1,1 @@
+"""The parts of ``skillruntime serve``: its options, the servers, and their data."""
