@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from skillruntime.cli.inputs.call_arguments import read_arguments
+from skillruntime.cli.inputs.granted_variables import environment_option
 from skillruntime.cli.inputs.remote_source import is_remote
 from skillruntime.cli.inputs.roots import (
     catalog_options,
@@ -67,13 +68,7 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     show_default="the current directory",
     help="The directory that path arguments are relative to.",
 )
-@click.option(
-    "--env",
-    "environment",
-    multiple=True,
-    metavar="NAME",
-    help="Grant a script this variable; repeatable.",
-)
+@environment_option("Grant a script this variable; repeatable.")
 @click.option("--network", is_flag=True, help="Grant an untrusted script the network.")
 @click.option(
     "--write",

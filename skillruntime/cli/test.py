@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.cli.inputs.granted_variables import environment_option
 from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     console,
@@ -48,13 +49,7 @@ _MOST_PAIRS = 15
     "--trust", is_flag=True, help="Run the scripts without a sandbox, from a copy."
 )
 @click.option("--network", is_flag=True, help="Grant the scripts the network.")
-@click.option(
-    "--env",
-    "environment",
-    multiple=True,
-    metavar="NAME",
-    help="Grant the scripts this variable; repeatable.",
-)
+@environment_option("Grant the scripts this variable; repeatable.")
 @click.option(
     "--seconds",
     default=60.0,
