@@ -6,10 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import NamedTuple, Protocol
 
-from skillruntime.tokens.advice import Advice
 from skillruntime.tokens.costs import SkillCost
+from skillruntime.tokens.report_bars import (
+    LOADED,
+    Kind,
+    Report,
+    conversation_costs,
+    largest_first,
+    loaded_tokens,
+    skills_text,
+)
 
 __all__ = ["report_page", "report_summary"]
 
@@ -21,48 +28,9 @@ _ADVICE = 20
 _RECOMMENDED = 5_000
 
 
-class Report(Protocol):
-    """The part of a `TokenReport` that the page needs."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def exact(self) -> bool: ...
-    @property
-    def catalog(self) -> int: ...
-    @property
-    def skills(self) -> tuple[SkillCost, ...]: ...
-    @property
-    def unreadable(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def advice(self) -> list[Advice]: ...
-    @property
-    def eager(self) -> int: ...
-    def session(self, activations: int) -> int: ...
-    def total(self, tier: str) -> int: ...
-
-
-class Kind(NamedTuple):
-    """One kind of tokens: the field of `SkillCost`, its name, and when it is paid."""
-
-    tier: str
-    name: str
-    when: str
-
-
-KINDS = (
-    Kind("metadata", "name and description", "in every request"),
-    Kind("body", "instructions", "when the skill is loaded"),
-    Kind("schema", "tool definitions", "in every request, or when the skill is loaded"),
-    Kind("resource", "files", "only those that are read"),
-)
-
-
 def report_page(report: Report) -> str:
     """Return the page, complete from ``<!doctype html>`` on."""
-    title = f"Tokens of {_skills(len(report.skills))}"
+    title = f"Tokens of {skills_text(len(report.skills))}"
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -110,11 +78,7 @@ def _on_costs(report: Report) -> Iterator[str]:
         "instructions of a skill only when it loads that skill. The last bar is what "
         "every request would cost if all instructions were always there.</p>"
     )
-    rows = [("the list of skills alone", report.catalog)]
-    number_of_skills = len(report.skills)
-    for number in sorted({min(number, number_of_skills) for number in (1, 3, 10)}):
-        rows.append((f"with {_skills(number)} loaded", report.session(number)))
-    rows.append(("everything at once", report.eager))
+    rows = conversation_costs(report)
     most = max(tokens for _, tokens in rows)
     yield '<div class="bars">'
     for name, tokens in rows:
@@ -123,7 +87,7 @@ def _on_costs(report: Report) -> Iterator[str]:
             share = f" <span>{tokens / report.eager:.0%}</span>"
         yield _row(escape(name), f"{tokens:,}{share}", [("body", tokens)], most)
     yield "</div>"
-    if number_of_skills > 1:
+    if len(report.skills) > 1:
         yield '<p class="note">With the instructions of an average skill.</p>'
 
 
@@ -134,22 +98,27 @@ def _on_skills(report: Report) -> Iterator[str]:
     if not report.skills:
         return
     yield "<h2>What each skill costs</h2>"
-    yield f'<ul class="key">{"".join(map(_key, KINDS))}</ul>'
+    yield f'<ul class="key">{"".join(map(_key, LOADED))}</ul>'
     longest = sum(skill.body > _RECOMMENDED for skill in report.skills)
     if longest:
         have = "has" if longest == 1 else "have"
         yield (
-            f"<p>{_skills(longest)} {have} instructions of more than "
+            f"<p>{skills_text(longest)} {have} instructions of more than "
             f"{_RECOMMENDED:,} tokens; the Agent Skills format recommends fewer.</p>"
         )
-    largest = sorted(report.skills, key=lambda skill: (-_total(skill), skill.name))
-    most = _total(largest[0])
+    largest = largest_first(report.skills)
+    most = loaded_tokens(largest[0])
     yield '<div class="bars">'
     for skill in largest[:SHOWN]:
-        parts = [(kind.tier, getattr(skill, kind.tier)) for kind in KINDS]
+        parts = [(kind.tier, getattr(skill, kind.tier)) for kind in LOADED]
         name = f'<span title="{escape(skill.path)}">{escape(skill.name)}</span>'
-        yield _row(name, f"{_total(skill):,}", parts, most)
+        yield _row(name, f"{loaded_tokens(skill):,}", parts, most)
     yield "</div>"
+    if report.total("resource"):
+        yield (
+            '<p class="note">Without the files of the skills: a conversation pays only '
+            "for those that it reads.</p>"
+        )
     if len(largest) > SHOWN:
         yield (
             f'<p class="note">The {SHOWN} largest of {len(largest):,}; the table has '
@@ -163,15 +132,17 @@ def _on_skills(report: Report) -> Iterator[str]:
 
 def _table(report: Report, skills: Sequence[SkillCost]) -> Iterator[str]:
     yield '<div class="wide"><table><thead><tr><th>skill</th>'
-    yield "".join(f"<th>{kind.name}</th>" for kind in KINDS)
-    yield "<th>together</th></tr></thead><tbody>"
+    yield "".join(f"<th>{kind.name}</th>" for kind in LOADED)
+    yield "<th>together</th><th>files</th></tr></thead><tbody>"
     for skill in skills:
-        numbers = [getattr(skill, kind.tier) for kind in KINDS]
-        yield f"<tr><td>{escape(skill.name)}</td>{_cells([*numbers, sum(numbers)])}</tr>"
-    totals = [report.total(kind.tier) for kind in KINDS]
+        numbers = [getattr(skill, kind.tier) for kind in LOADED]
+        numbers += [sum(numbers), skill.resource]
+        yield f"<tr><td>{escape(skill.name)}</td>{_cells(numbers)}</tr>"
+    totals = [report.total(kind.tier) for kind in LOADED]
+    totals += [sum(totals), report.total("resource")]
     yield (
-        f"</tbody><tfoot><tr><td>{_skills(len(skills))}</td>"
-        f"{_cells([*totals, sum(totals)])}</tr></tfoot></table></div>"
+        f"</tbody><tfoot><tr><td>{skills_text(len(skills))}</td>"
+        f"{_cells(totals)}</tr></tfoot></table></div>"
     )
 
 
@@ -234,14 +205,6 @@ def _cells(numbers: Iterable[int]) -> str:
     return "".join(f"<td>{number:,}</td>" for number in numbers)
 
 
-def _total(skill: SkillCost) -> int:
-    return sum(getattr(skill, kind.tier) for kind in KINDS)
-
-
-def _skills(number: int) -> str:
-    return f"{number:,} skill{'s' * (number != 1)}"
-
-
 def _scoped(style: str) -> str:
     """Return *style* for use inside another page: its rules apply below one element
     only.
@@ -251,10 +214,9 @@ def _scoped(style: str) -> str:
 
 _STYLE = """
 :root{--text:#1c1f24;--faint:#5b6470;--line:#d9dde3;--page:#fff;
---metadata:#c2570c;--body:#2563c9;--schema:#0f8a6d;--resource:#9aa5b4}
+--metadata:#c2570c;--body:#2563c9;--schema:#0f8a6d}
 @media (prefers-color-scheme:dark){:root{--text:#e6e9ee;--faint:#a0a9b6;
---line:#363d47;--page:#14171b;--metadata:#f0944d;--body:#6ea2f5;--schema:#45c3a2;
---resource:#667284}}
+--line:#363d47;--page:#14171b;--metadata:#f0944d;--body:#6ea2f5;--schema:#45c3a2}}
 body{margin:0;background:var(--page);color:var(--text);
 font:16px/1.5 system-ui,sans-serif}
 main{max-width:60rem;margin:0 auto;padding:1.5rem 1rem 4rem}
@@ -271,7 +233,7 @@ align-items:center;padding:.2rem 0}
 .key svg{width:.75rem;height:.75rem;margin-right:.4rem}
 .key b{color:var(--text)}
 rect.metadata{fill:var(--metadata)}rect.body{fill:var(--body)}
-rect.schema{fill:var(--schema)}rect.resource{fill:var(--resource)}
+rect.schema{fill:var(--schema)}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid var(--line)}

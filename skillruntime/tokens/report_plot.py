@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.tokens.report_page import KINDS
+from skillruntime.tokens.report_bars import (
+    LOADED,
+    conversation_costs,
+    largest_first,
+    skills_text,
+)
 
 if TYPE_CHECKING:
+    from skillruntime.tokens.costs import SkillCost
     from skillruntime.tokens.report import TokenReport
 
 __all__ = ["plot"]
 
 _SHOWN = 20
-_COLOURS = {
-    "metadata": "#c2570c",
-    "body": "#2563c9",
-    "schema": "#0f8a6d",
-    "resource": "#9aa5b4",
-}
+_BAR = 0.36  # the height of a bar with its space, in inches
+_AROUND = 1.7  # the height of titles, axes and legend
+_COLOURS = {"metadata": "#c2570c", "body": "#2563c9", "schema": "#0f8a6d"}
 
 
 def plot(report: TokenReport) -> bytes:
@@ -32,61 +35,64 @@ def plot(report: TokenReport) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    largest = sorted(report.skills, key=lambda skill: (skill.body, skill.name))[
-        -_SHOWN:
-    ]
-    height = 2.6 + 0.32 * max(len(largest), 3)
-    figure = Figure(figsize=(9, height), layout="constrained")
+    largest = largest_first(report.skills)[:_SHOWN]
+    costs = conversation_costs(report)
+    heights = [_BAR * len(costs), _BAR * max(len(largest), 1)]
+    figure = Figure(figsize=(9, _AROUND + sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
-    ratios = [2.0, 0.32 * max(len(largest), 3)]
-    above, below = figure.subplots(2, 1, height_ratios=ratios)
-    _draw_sessions(above, report)
-    left = [0] * len(largest)
-    names = [skill.name[:40] for skill in largest]
-    for kind in KINDS[:3]:
-        tokens = [getattr(skill, kind.tier) for skill in largest]
-        below.barh(
-            range(len(names)),
+    above, below = figure.subplots(2, 1, height_ratios=heights)
+    _draw_costs(above, costs)
+    above.set_title(
+        f"Tokens of {skills_text(len(report.skills))} ({report.model}, "
+        f"{report.method})",
+        loc="left",
+        parse_math=False,
+    )
+    _draw_skills(below, largest)
+    title = "What each skill costs, without files"
+    if len(largest) < len(report.skills):
+        title = f"What the {_SHOWN} largest skills cost, without files"
+    below.set_title(title, loc="left")
+    below.set_xlabel("tokens")
+    if largest:
+        # Below the axes, because a bar may be anywhere in them.
+        figure.legend(loc="outside lower center", ncols=len(LOADED), frameon=False)
+    image = BytesIO()
+    figure.savefig(image, format="png", dpi=150)
+    return image.getvalue()
+
+
+def _draw_costs(axes: Any, costs: list[tuple[str, int]]) -> None:
+    tokens = [number for _, number in costs]
+    bars = axes.barh(range(len(costs)), tokens, color=_COLOURS["body"])
+    axes.bar_label(bars, [f"{number:,}" for number in tokens], padding=4)
+    _plain(axes, [name for name, _ in costs], most=max(tokens))
+
+
+def _draw_skills(axes: Any, skills: list[SkillCost]) -> None:
+    left = [0] * len(skills)
+    for kind in LOADED:
+        tokens = [getattr(skill, kind.tier) for skill in skills]
+        axes.barh(
+            range(len(skills)),
             tokens,
             left=left,
             color=_COLOURS[kind.tier],
             label=kind.name,
         )
         left = [start + own for start, own in zip(left, tokens, strict=True)]
-    below.set_yticks(range(len(names)), names)
-    below.set_title(
-        "The skills with the longest instructions, without files", loc="left"
-    )
-    if largest:
-        # Below the axes, because a bar may be anywhere in them.
-        figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    below.set_xlabel("tokens")
-    below.margins(x=0.05)
-    _plain(below)
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    return image.getvalue()
+    _plain(axes, [skill.name[:40] for skill in skills], most=max(left, default=0))
 
 
-def _draw_sessions(axes: Any, report: TokenReport) -> None:
-    rows = [("everything at once", report.eager)]
-    for number in sorted({min(number, len(report.skills)) for number in (1, 3, 10)}):
-        rows.insert(1, (f"with {number} loaded", report.session(number)))
-    rows.append(("the list of skills alone", report.catalog))
-    rows = [*rows[:1], *sorted(rows[1:], key=lambda row: -row[1])]
-    names = [name for name, _ in rows]
-    bars = axes.barh(names, [tokens for _, tokens in rows], color=_COLOURS["body"])
-    axes.bar_label(bars, [f"{tokens:,}" for _, tokens in rows], padding=4)
-    number = len(report.skills)
-    axes.set_title(
-        f"Tokens of {number:,} skill{'s' * (number != 1)} ({report.model}, "
-        f"{report.method})",
-        loc="left",
-    )
-    axes.margins(x=0.15)
-    _plain(axes)
-
-
-def _plain(axes: Any) -> None:
+def _plain(axes: Any, names: list[str], *, most: int) -> None:
+    """Name the bars, the first one at the top, and leave room beside the longest, of
+    *most* tokens.
+    """
+    # A name is not a formula, whatever signs it has.
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    # Stated, because matplotlib leaves no room beside a bar whose last part is empty.
+    axes.set_xlim(0, 1.12 * max(most, 1))
     axes.spines[["top", "right"]].set_visible(False)
+    axes.locator_params("x", integer=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")

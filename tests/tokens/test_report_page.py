@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import OrderedDict
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -77,6 +80,114 @@ def test_any_number_of_skills_gives_a_page_that_loads_nothing(
     assert (page.open, page.loaded) == ([], [])
     assert f"{number} skill{'s' * (number != 1)}" in page.text
     assert page.text.count("everything at once") == (number > 0)
+
+
+KINDS = ["name and description", "instructions", "tool definitions"]
+
+
+@pytest.fixture
+def three_skills(tmp_path: Path) -> Path:
+    """Skills that differ in what is long: the files, the instructions, the tools."""
+    parameters = {f"parameter_{index}": {"type": "string"} for index in range(200)}
+    contract = {
+        "input": {"type": "object", "properties": parameters},
+        "run": {"script": "scripts/run.py"},
+    }
+    files = {"references/all.md": "word " * 5_000}
+    tools = {"contract.json": json.dumps(contract), "scripts/run.py": "print('{}')"}
+    skills = tmp_path / "skills"
+    write_skill_files(skills, "a-files", "Has files.", files)
+    write_skill_files(skills, "b-long", "Is long.", {})
+    write_skill_files(skills, "c-tools", "Has tools.", tools)
+    with (skills / "b-long" / "SKILL.md").open("a", encoding="utf-8") as file:
+        file.write("word " * 500)
+    return skills
+
+
+def test_the_bars_of_the_page_are_in_the_order_of_their_lengths(
+    three_skills: Path,
+) -> None:
+    """Files are not in them, because few are read; the parts of a bar are in the order
+    in which they are paid, and the legend and the table have the same order.
+    """
+    page = _Page(page_of(three_skills)).text
+
+    costs, _, skills = page.partition("What each skill costs")
+    bars, _, table = skills.partition("All figures")
+    assert_order(costs, "skills alone", "1 skill loaded", "3 skills", "at once")
+    assert_order(bars, *KINDS, "c-tools", "b-long", "a-files")
+    assert_order(table, *KINDS, "together", "files", "c-tools", "b-long", "a-files")
+
+
+def assert_order(text: str, *parts: str) -> None:
+    """Check that *parts* are in *text* in this order."""
+    for part in parts:
+        _, found, text = text.partition(part)
+        assert found == part
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that are drawn, instead of their images."""
+    needs.package("matplotlib")
+    drawn: list[Any] = []
+    figure = import_module("matplotlib.figure").Figure
+    monkeypatch.setattr(figure, "savefig", lambda self, *_, **__: drawn.append(self))
+    return drawn
+
+
+def test_the_image_has_the_bars_of_the_page(
+    three_skills: Path, figures: list[Any]
+) -> None:
+    """In the same order, from the top; the legend too."""
+    image = str(three_skills.parent / "report.png")
+
+    CliRunner().invoke(group, ["tokens", str(three_skills), "--png", image])
+
+    ((above, below),) = (figure.axes for figure in figures)
+    bottom, top = below.get_ylim()
+    legend = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    assert names_of(above) == [
+        "the list of skills alone",
+        "with 1 skill loaded",
+        "with 3 skills loaded",
+        "everything at once",
+    ]
+    assert names_of(below) == ["c-tools", "b-long", "a-files"]
+    assert top < bottom
+    assert legend == KINDS
+
+
+def names_of(axes: Any) -> list[str]:
+    """Return the names of the bars."""
+    return [tick.get_text() for tick in axes.get_yticklabels()]
+
+
+def test_the_image_of_no_skills_has_no_bar_for_none(
+    tmp_path: Path, figures: list[Any]
+) -> None:
+    """A conversation that loads 0 skills is the list of skills alone."""
+    image = str(tmp_path / "report.png")
+
+    CliRunner().invoke(group, ["tokens", str(tmp_path), "--png", image])
+
+    (figure,) = figures
+    assert names_of(figure.axes[0]) == [
+        "the list of skills alone",
+        "everything at once",
+    ]
+
+
+def test_a_name_in_the_image_is_not_a_formula(tmp_path: Path) -> None:
+    """An untrusted skill must not prevent the image."""
+    needs.package("matplotlib")
+    write_skill_files(tmp_path / "skills", "cost-$no{$", "Costs.", {})
+    words = ["tokens", str(tmp_path), "--png", str(tmp_path / "report.png")]
+
+    done = CliRunner().invoke(group, words)
+
+    assert "cost-$no{$" in done.stdout
+    assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_a_skill_says_is_text_in_the_page(tmp_path: Path) -> None:
