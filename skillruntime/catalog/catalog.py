@@ -23,14 +23,10 @@ from skillruntime.catalog.discovery.offering import (
     newest_in,
     no_version,
     offered_of,
+    resolve_names,
     several,
 )
-from skillruntime.catalog.discovery.precedence import (
-    newest,
-    rank,
-    resolve_names,
-    version_of,
-)
+from skillruntime.catalog.discovery.precedence import newest, rank, version_of
 from skillruntime.catalog.discovery.root_snapshot import (
     HIDDEN_FROM_MODEL,
     STATES_NO_NEEDS,

@@ -9,7 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-__all__ = ["is_loop", "walk"]
+__all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "is_loop", "walk"]
+
+SKIPPED = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".jj",
+        "node_modules",
+        "__pycache__",
+        ".venv",
+        "venv",
+        ".tox",
+    }
+)
+"""Directories that are never searched for skills."""
+
+PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
+"""The directories that the format defines in a skill. In a root that is itself a skill,
+all other directories may contain skills.
+"""
 
 
 def walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:

@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from struct import iter_unpack
 from typing import TYPE_CHECKING, cast
 
 from skillruntime.cache_files import READ_FLAGS
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.directory_walk import is_loop
+from skillruntime.catalog.directory_walk import PARTS_OF_A_SKILL, SKIPPED, is_loop
 from skillruntime.catalog.discovery.index import index_path, load_index, save_index
-from skillruntime.catalog.discovery.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.discovery.root_snapshot import (
     COARSE_TICK,
     STAMP,
@@ -640,32 +640,36 @@ class _Reading:
         # Sorted by name, so that the index and collisions do not depend on the order of
         # the file system.
         names = [entry[1] for entry in entries]
-        # Compare directories, because "tdd-new/SKILL.md" sorts before "tdd/SKILL.md".
-        root = self.root.path
-        paths = [
-            entry[0].rpartition("/")[0] if entry[0] else f"{root}/{entry[1]}"
-            for entry in entries
-        ]
-        order = sorted(range(len(entries)), key=paths.__getitem__)
-        # Of several skills with one name, the shallowest is first, then the alphabet
-        # decides.
-        # A directory `place:name`, as `import_skills` writes it, is as deep as
-        # `place/name`: the skill `name` comes first.
-        depths = [path.count("/") + path.count(":") for path in paths]
-        order.sort(key=depths.__getitem__)
-        order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
-        stamps = b"".join(self.stamps[stamp_at(position)] for position in order)
-        notes = {
-            new: self.notes[old] for new, old in enumerate(order) if old in self.notes
-        }
+        order: Iterable[int] = range(len(entries))
+        if len(set(names)) < len(names):
+            order = self.by_precedence()
+        order = sorted(order, key=names.__getitem__)  # stable
+        stamps = [stamp for (stamp,) in iter_unpack(f"{STAMP.size}s", self.stamps)]
+        notes: dict[int, tuple[Diagnostic, ...]] = {}
+        if self.notes:
+            for new, old in enumerate(order):
+                if old in self.notes:
+                    notes[new] = self.notes[old]
         return Snapshot(
             self.root,
             [entries[position] for position in order],
-            stamps,
+            b"".join([stamps[position] for position in order]),
             notes,
             problems,
             searched,
         )
+
+    def by_precedence(self) -> list[int]:
+        """Return the positions of the entries in the order of precedence among skills
+        with one name: the shallowest first, then by path.
+        """
+        # Compare directories, because "tdd-new/SKILL.md" sorts before "tdd/SKILL.md".
+        paths = [entry.directory for entry in self.entries]
+        # A directory `place:name`, as `import_skills` writes it, is as deep as
+        # `place/name`: the skill `name` comes first.
+        depths = [path.count("/") + path.count(":") for path in paths]
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        return sorted(order, key=depths.__getitem__)
 
 
 _new_entry = tuple.__new__

@@ -11,7 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from skillruntime.catalog.discovery.precedence import Names, newest, version_of
+from skillruntime.catalog.discovery.precedence import (
+    Names,
+    claims,
+    names_like_tools,
+    newest,
+    version_of,
+)
 from skillruntime.catalog.discovery.root_snapshot import (
     HIDDEN_FROM_MODEL,
     HIDDEN_FROM_USER,
@@ -37,6 +43,7 @@ __all__ = [
     "newest_in",
     "no_version",
     "offered_of",
+    "resolve_names",
     "several",
 ]
 
@@ -76,6 +83,33 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
     return snapshot if guard is None else guard.offered(snapshot)
 
 
+def resolve_names(
+    snapshots: Sequence[Snapshot], *, first_only: bool = False, is_indexed: bool = False
+) -> Names:
+    """Return which entry each name in *snapshots* refers to, and which skills lost
+    their names. With *first_only* these skills get no other name, and only the first
+    root that has a name offers versions of it.
+
+    With *is_indexed*, the comparison of their directories is kept beside the index.
+    """
+    first, rivals = claims(snapshots)
+    names = Names(first)
+    alike = names_like_tools(first)
+    if rivals or alike:
+        # Imported here, because most starts do not need it, nor JSON.
+        from skillruntime.catalog.discovery.collisions import settle_names
+        from skillruntime.catalog.discovery.directory_contents import DirectoryContents
+
+        roots = [snapshot.root.path for snapshot in snapshots]
+        names.contents = DirectoryContents(roots, is_kept=is_indexed)
+        settle_names(names, rivals, alike, names.contents, first_only=first_only)
+        names.contents.save()
+    in_order = sorted(names.by_name)
+    if in_order != list(names.by_name):  # the skills of one root are in order
+        names.by_name = {name: names.by_name[name] for name in in_order}
+    return names
+
+
 def all_diagnostics(
     snapshots: Iterable[Snapshot], names: Names, guard: Guard | None
 ) -> Iterator[Diagnostic]:
@@ -84,7 +118,10 @@ def all_diagnostics(
 
     for snapshot in snapshots:
         yield from diagnostics_of(snapshot)
-    yield from names.diagnostics()
+    if names.losing or names.translations:
+        from skillruntime.catalog.discovery.collisions import diagnostics_of_names
+
+        yield from diagnostics_of_names(names)
     if guard is not None:
         yield from guard.missing()
 

@@ -10,31 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from skillruntime.catalog.directory_walk import walk
+from skillruntime.catalog.directory_walk import SKIPPED, walk
 from skillruntime.catalog.discovery.root_snapshot import Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "diagnostics_of", "not_offered"]
-
-SKIPPED = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
-        "node_modules",
-        "__pycache__",
-        ".venv",
-        "venv",
-        ".tox",
-    }
-)
-"""Directories that are never searched."""
-
-PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
-"""The directories that the format defines in a skill. In a root that is itself a skill,
-all other directories may contain skills.
-"""
+__all__ = ["diagnostics_of", "not_offered"]
 
 MAX_LISTED = 50_000
 """The maximum number of directories that are listed, which takes a second. Ten thousand

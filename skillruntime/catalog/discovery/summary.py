@@ -163,7 +163,8 @@ def judge(
     # Nearly every name matches the pattern, which is faster to test than `is_usable`.
     is_plain = len(name) <= MAX_USABLE_NAME and _ASCII_NAME.fullmatch(name)
     if is_plain or is_usable(name):
-        return Summary(name, description, version, summary.flags)
+        # As `Summary(...)`, but in C.
+        return _new_summary(Summary, (name, description, version, summary.flags))
     directory_name = unicodedata.normalize("NFKC", directory)
     if name:
         rule = "name-form"
@@ -177,6 +178,9 @@ def judge(
         return None
     findings.append(_warning(rule, path, f"{fault}; using the directory name"))
     return Summary(directory_name, description, version, summary.flags)
+
+
+_new_summary = tuple.__new__
 
 
 def _clean_description(
