@@ -5,10 +5,8 @@ visibility and suggestions.
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -148,7 +146,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             raise KeyError(f"the name of a skill is a string; got {name!r:.80}")
         # Names are kept in NFKC, as skills-ref compares them: a full-width name is the
         # same skill.
-        plain = unicodedata.normalize("NFKC", name)
+        plain = _normalized(name)
         entry = self._entries.get(plain) or self._versioned.get(plain)
         if entry is None:
             entry = self._chosen(plain)
@@ -516,7 +514,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Raise an error if there are skills with the name in *name*, ``skill@range``,
         but none with such a version.
         """
-        base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
+        base, at, stated = _normalized(name).rpartition("@")
         if not at:
             return
         editions = candidates(base, self._entries, self._rivals)
@@ -594,8 +592,19 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return view
 
 
+def _normalized(name: str) -> str:
+    """Return *name* in the form in which the catalog keeps names."""
+    if name.isascii():
+        return name
+    import unicodedata  # a shared library, which a start does not need
+
+    return unicodedata.normalize("NFKC", name)
+
+
 def _match_any(names: Iterable[str], patterns: Iterable[str]) -> bool:
     """Return whether one of *names* matches one of *patterns*."""
+    from fnmatch import fnmatchcase  # not needed for a start
+
     for pattern in patterns:
         if any(fnmatchcase(name, pattern) for name in names):
             return True

@@ -19,7 +19,6 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import NamedTuple
 
 from skillruntime.cache_files import cache_directory, open_own, replace_file
 from skillruntime.catalog.discovery.root_snapshot import (
@@ -57,20 +56,31 @@ _USUAL_HEAD = 4096
 _FIELD, _RECORD = "\x1f", "\x1e"
 
 
-class _Section(NamedTuple):
+class _Section:
     """The encoded snapshot of the root at ``path``: its checksum, where it begins in the
     file, and its size in bytes.
+
+    A plain class, because making a named tuple takes as long as loading thirty skills.
     """
 
-    path: str
-    total: int
-    start: int
-    size: int
+    __slots__ = ("path", "size", "start", "total")
+
+    def __init__(self, path: str, total: int, start: int, size: int) -> None:
+        self.path = path
+        self.total = total
+        self.start = start
+        self.size = size
 
     @property
     def identity(self) -> tuple[int, int]:
         """The checksum and size by which pieces and snapshots refer to this section."""
         return self.total, self.size
+
+
+_Piece = tuple[tuple[int, int], dict[int, list[str]]]
+"""The edited entries of one root: the identity of their section, and the fields that
+`_encode_piece` writes, by the entry's position.
+"""
 
 
 def index_path() -> str | None:
@@ -351,15 +361,6 @@ def _decode(root: Root, section: _Section, data: memoryview) -> Snapshot | None:
     )
 
 
-class _Piece(NamedTuple):
-    """The edited entries of one root: the fields that `_encode_piece` writes, by the
-    entry's position.
-    """
-
-    section: tuple[int, int]
-    rows: dict[int, list[str]]
-
-
 def _encode_piece(snapshot: Snapshot) -> bytes:
     """Return the edited entries of *snapshot* as a piece: the number of bytes, their
     checksum, and a text with the root, its section, and eight fields for each entry.
@@ -403,10 +404,10 @@ def _read_pieces(
                 int(texts[first]): texts[first + 1 : first + 8]
                 for first in range(3, len(texts), 8)
             }
-            piece = _Piece((int(texts[1]), int(texts[2])), rows)
+            section = int(texts[1]), int(texts[2])
         except (ValueError, IndexError):
             break
-        pieces.setdefault(texts[0], []).append(piece)
+        pieces.setdefault(texts[0], []).append((section, rows))
         at = start + length
     return pieces, at
 
@@ -419,10 +420,10 @@ def _with_pieces(snapshot: Snapshot, pieces: Iterable[_Piece]) -> Snapshot:
     stamps = bytearray(snapshot.stamps)
     notes = dict(snapshot.notes)
     try:
-        for piece in pieces:
-            if piece.section != snapshot.section:
+        for section, rows in pieces:
+            if section != snapshot.section:
                 continue
-            for position, row in piece.rows.items():
+            for position, row in rows.items():
                 path, name, description, version, flags, stamp, noted = row
                 before = entries[position]
                 if (path or None, name) != before[:2]:

@@ -5,7 +5,6 @@ that users get.
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -168,6 +167,8 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
     """
     name = metadata.name
     if not name.isascii():
+        import unicodedata  # a shared library, which a start does not need
+
         written = metadata.read_frontmatter().get("name")
         if isinstance(written, str):
             stripped = written.strip()

@@ -21,7 +21,6 @@ The version is read from the frontmatter, because discovery does not read more.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,6 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
 class Names:
     """The entry that each name refers to.
 
@@ -56,13 +54,24 @@ class Names:
     ``contents`` are the contents of the compared directories.
     """
 
-    by_name: dict[str, Entry] = field(default_factory=dict)
-    by_versioned_name: dict[str, Entry] = field(default_factory=dict)
-    rivals: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
-    losing: list[tuple[Entry, Entry]] = field(default_factory=list)
-    qualified: dict[str, str] = field(default_factory=dict)
-    translations: dict[Root, list[Entry]] = field(default_factory=dict)
-    contents: DirectoryContents | None = None
+    __slots__ = (
+        "by_name",
+        "by_versioned_name",
+        "contents",
+        "losing",
+        "qualified",
+        "rivals",
+        "translations",
+    )
+
+    def __init__(self, by_name: dict[str, Entry]) -> None:
+        self.by_name = by_name
+        self.by_versioned_name: dict[str, Entry] = {}
+        self.rivals: dict[str, tuple[Entry, ...]] = {}
+        self.losing: list[tuple[Entry, Entry]] = []
+        self.qualified: dict[str, str] = {}
+        self.translations: dict[Root, list[Entry]] = {}
+        self.contents: DirectoryContents | None = None
 
 
 def claims(
