@@ -94,7 +94,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     - Images that a skill makes or has reach a model whose ``profile`` says that it
       takes them in tool messages.
     - *limits* and *model* are those of each conversation's `SkillSession`; see
-      `session`. *workspace* is the directory of all conversations, or gives that of
+      `session`. By default, tokens are counted for the model of each request, as far as
+      it states its name. *workspace* is the directory of all conversations, or gives that of
       each by its key; by default the runtime's. Without *files* there is no
       ``write_skill_input``, with which the model writes inputs for skills.
     """
@@ -112,7 +113,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         max_active: int = 8,
         catch_errors: bool = False,
         limits: TokenLimits | None = None,
-        model: str = "gpt-4o",
+        model: str | None = None,
         workspace: Workspaces | None = None,
         files: bool = True,
     ) -> None:
@@ -132,9 +133,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
         prompting.has_input_tool = files
-        self._conversations = Conversations(
-            runtime, prompting, workspace, limits=limits, model=model
-        )
+        self._counts_for_each_model = model is None
+        options: dict[str, Any] = {"limits": limits}
+        if model is not None:
+            options["model"] = model
+        self._conversations = Conversations(runtime, prompting, workspace, **options)
         self._runtime = runtime
         self._max_active = max_active
         self._catches = catch_errors
@@ -145,7 +148,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._own = tuple(own)
         # LangChain reads `tools` once, at create_agent; each request then gets those of
         # its own conversation.
-        template = Conversation(runtime, runtime.session(limits=limits), prompting)
+        template = Conversation(runtime, runtime.session(**options), prompting)
         self.tools: list[SkillTool] = [template.own_tool(name) for name in self._own]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillMiddleware:
@@ -294,6 +297,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _prepared(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         state = request.state
         conversation = self._conversations.of(state)
+        name = agent_messages.model_name(request.model)
+        if self._counts_for_each_model and name is not None:
+            conversation.session.state.count_for(name)
         active = active_skills(state, self._max_active)
         # A session that was rebuilt in this process does not know the skills that the
         # state calls loaded.

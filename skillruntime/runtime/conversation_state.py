@@ -177,6 +177,10 @@ class ConversationState:
         """The model, or the function, whose tokens are counted."""
         return self._ledger.model
 
+    def count_for(self, model: Model) -> None:
+        """Count the tokens of the following texts for *model*."""
+        self._ledger.model = model
+
     @property
     def count_tokens(self) -> Callable[[str], int]:
         """The function that counts the tokens of a text for the conversation's

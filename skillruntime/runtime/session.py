@@ -48,6 +48,7 @@ from skillruntime.runtime.presentation.skill_directory import (
     shown_directory,
 )
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
+from skillruntime.tokens.counter import tokenizer_of
 
 __all__ = ["SkillSession"]
 
@@ -168,9 +169,12 @@ class SkillSession:
         # to see that they do not fit.
         if budget_tokens is None or len(catalog) <= budget_tokens:
             whole = catalog.render(None, style, pins=pins)
+            if budget_tokens is None:
+                return whole
             # The estimate errs on the high side on English text; a tenth more covers
             # scripts where it does not.
-            if budget_tokens is None or whole.tokens * 1.1 <= budget_tokens:
+            _, factor = tokenizer_of(self.state.model)
+            if whole.tokens * factor * 1.1 <= budget_tokens:
                 return whole
         return catalog.render(
             budget_tokens, style, pins=pins, count=self.state.count_tokens

@@ -18,7 +18,15 @@ from skillruntime.forks import renew_in_child
 from skillruntime.lazy_patterns import lazy_pattern
 from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, is_installed
 
-__all__ = ["Count", "Method", "Model", "count", "count_each", "method_for"]
+__all__ = [
+    "Count",
+    "Method",
+    "Model",
+    "count",
+    "count_each",
+    "method_for",
+    "tokenizer_of",
+]
 
 Model = str | Callable[[str], int]
 """A model's name, or the caller's own counter."""
@@ -253,6 +261,21 @@ def method_for(model: str) -> Method:
     if encoding not in ENCODINGS:
         return Method("cl100k_base", False, f"cl100k_base (in place of {encoding})")
     return Method(encoding, True, encoding)
+
+
+def tokenizer_of(model: Model) -> tuple[str, float]:
+    """Return the encoding and the factor of *model*: models for which they are equal
+    have equal counts. A function has its own.
+
+    >>> tokenizer_of("gpt-4o") == tokenizer_of("openai:gpt-4.1")
+    True
+    >>> tokenizer_of("claude-sonnet-4-5")
+    ('o200k_base', 1.2)
+    """
+    if not isinstance(model, str):
+        return f"function {id(model)}", 1.0
+    method = method_for(model)
+    return method.encoding, method.factor
 
 
 def _is_earlier_claude(name: str) -> bool:

@@ -58,7 +58,7 @@ LOADED = (
     Kind("schema", "tool definitions", "in every request, or when the skill is loaded"),
 )
 """What a conversation pays for a loaded skill: the parts of its bar, in the order in
-which they are paid. The files of a skill are no part of it: a conversation reads few of
+which they are paid. The files of a skill are left out: a conversation reads few of
 them, and together they often have ten times the tokens of everything else.
 """
 

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.testing import ScriptedChatModel
+from skillruntime.tokens import count
 
 BUDGET = 600
 QUESTION: Any = {"messages": [("user", "Hi")]}
@@ -40,9 +42,17 @@ def started(root: Path, **options: Any) -> SkillMiddleware:
     return SkillMiddleware(runtime, **{"catalog_tokens": BUDGET, **options})
 
 
-def system_message(middleware: SkillMiddleware) -> str:
-    """Return the system message of the first request of an agent."""
-    model = ScriptedChatModel(replies=[AIMessage("Done.")])
+class NamedModel(ScriptedChatModel):
+    """A chat model that states its name, as those of providers do."""
+
+    model_name: str = ""
+
+
+def system_message(middleware: SkillMiddleware, name: str = "") -> str:
+    """Return the system message of the first request of an agent, to the model
+    *name*.
+    """
+    model = NamedModel(replies=[AIMessage("Done.")], model_name=name)
     create_agent(model, middleware=[middleware]).invoke(QUESTION)
     return model.received[0][0].text
 
@@ -97,3 +107,63 @@ def test_a_damaged_file_is_replaced(root: Path) -> None:
 
     assert system_message(started(root)) == message
     assert counted_texts(lambda: started(root)) == 0
+
+
+def test_the_list_is_fitted_for_the_agents_model(root: Path) -> None:
+    """The budget is in its tokens; a model that states no name counts as gpt-4o."""
+    lists = {
+        name: system_message(started(root), name)
+        for name in ("", "gpt-4o", "gpt-4.1", "claude-opus-4-8")
+    }
+
+    assert lists[""] == lists["gpt-4o"] == lists["gpt-4.1"]
+    assert len(lists["claude-opus-4-8"]) < len(lists[""]) / 1.3
+
+
+def test_each_model_of_an_agent_has_its_list(root: Path) -> None:
+    """A middleware may send the requests of one conversation to several models; for
+    each of them the text is the same again.
+    """
+    middleware = started(root)
+    names = ["gpt-4o", "claude-opus-4-8", "gpt-4o"]
+
+    first, other, again = (system_message(middleware, name) for name in names)
+
+    assert first == again
+    assert len(other) < len(first)
+
+
+def test_a_stated_model_decides_for_every_request(root: Path) -> None:
+    """Whatever the name of the agent's model is."""
+    stated = started(root, model="claude-opus-4-8")
+
+    by_name = system_message(started(root), "claude-opus-4-8")
+
+    assert system_message(stated, "gpt-4o") == by_name
+
+
+def test_a_list_that_fits_in_other_tokens_is_shortened(root: Path) -> None:
+    """Its estimate is in the tokens of gpt-4o."""
+    whole = SkillRuntime(discover(root)).session().fit_catalog()
+    budget = round(whole.tokens * 1.2)
+
+    ours = SkillRuntime(discover(root)).session(model="gpt-4o").fit_catalog(budget)
+    theirs = SkillRuntime(discover(root)).session(model="claude-opus-4-8")
+
+    assert ours.text == whole.text
+    assert count(theirs.fit_catalog(budget).text, "claude-opus-4-8").tokens <= budget
+
+
+def test_the_ledger_counts_the_tokens_of_the_agents_model(root: Path) -> None:
+    """As the list and the limits do."""
+    middleware = started(root)
+    model = NamedModel(replies=[AIMessage("Done.")], model_name="claude-opus-4-8")
+    saver = InMemorySaver()
+    agent = create_agent(model, middleware=[middleware], checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "a"}}
+
+    agent.invoke(QUESTION, config)
+    ledger = middleware.session(agent.get_state(config).values).ledger
+
+    assert ledger.to_dict()["exact"] is False
+    assert "x 1.56" in ledger.to_dict()["method"]

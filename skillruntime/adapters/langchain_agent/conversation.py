@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.langchain_agent.fitted_list import fitted_list
@@ -45,6 +45,7 @@ from skillruntime.runtime.presentation.activation import (
 )
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
+from skillruntime.tokens.counter import tokenizer_of
 
 Workspaces = str | os.PathLike[str] | Callable[[str], str]
 """A directory for all conversations, or a function from a conversation's key to its
@@ -66,7 +67,8 @@ class Prompting:
         self.has_input_tool = True
         """Whether the model is offered ``write_skill_input``."""
         self._how = (tokens, style, pins)
-        self._last: tuple[SkillCatalog, Rendered] | None = None
+        # By the tokenizer; the agent's requests may go to several models.
+        self._last: dict[tuple[str, float], tuple[SkillCatalog, Rendered]] = {}
         self._may_call: tuple[int, bool] | None = None
 
     def may_call(self, runtime: SkillRuntime) -> bool:
@@ -88,11 +90,19 @@ class Prompting:
         # The remaining tokens differ from conversation to conversation.
         if session.limits is not None:
             return session.render_catalog(tokens, style, pins=pins)
-        last = self._last
+        tokenizer = tokenizer_of(session.state.model)
+        last = self._last.get(tokenizer)
         if last is None or last[0] is not catalog:
-            last = self._last = (catalog, fitted_list(session, catalog, self._how))
+            last = (catalog, fitted_list(session, catalog, self._how))
+            self._last[tokenizer] = last
         session.record_catalog(last[1])
         return last[1]
+
+
+class _Basis(NamedTuple):
+    catalog: SkillCatalog
+    functions: tuple[str, ...]
+    tokenizer: tuple[str, float]
 
 
 class Conversation:
@@ -113,9 +123,9 @@ class Conversation:
         # LangGraph runs the tool calls of one message in parallel threads, all of which
         # ask for tools here.
         self._lock = threading.RLock()
-        # The catalog and functions behind the current prompt and tools, which are
-        # rebuilt when these change.
-        self._basis: tuple[SkillCatalog, tuple[str, ...]] | None = None
+        # The catalog, functions and tokenizer behind the current prompt and tools,
+        # which are rebuilt when these change.
+        self._basis: _Basis | None = None
         self._prompt = ""
         self._own: dict[str, SkillTool] = {}
         # The tools by skill and callable name; and for each callable, whether the token
@@ -193,7 +203,7 @@ class Conversation:
         active = tuple(active)
         with self._lock:
             tools: dict[str, SkillTool] = {}
-            for skill in (*self._basis[1], *active):
+            for skill in (*self._basis.functions, *active):
                 tools.update(self._tools_of(skill))
             names = tuple(tools)
             if self._chosen[0] != (*names, *active):
@@ -351,15 +361,16 @@ class Conversation:
 
     def _update(self) -> None:
         """Rebuild prompt and tools if the runtime now has another catalog or other
-        functions.
+        functions, or the tokens are those of another model.
         """
         # Compared at every use, because a host may set another catalog at any time.
         catalog = self._runtime.catalog
         functions = tuple(self._runtime.function_skills())
+        tokenizer = tokenizer_of(self.session.state.model)
         with self._lock:
-            if self._basis is not None:
-                last_catalog, last_functions = self._basis
-                if last_catalog is catalog and last_functions == functions:
+            basis = self._basis
+            if basis is not None and basis.catalog is catalog:
+                if (basis.functions, basis.tokenizer) == (functions, tokenizer):
                     return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
@@ -388,7 +399,7 @@ class Conversation:
                     self._tool_list,
                     is_any_callable=self._may_call,
                 )
-            self._basis = (catalog, functions)
+            self._basis = _Basis(catalog, functions, tokenizer)
 
 
 class Conversations:

@@ -21,7 +21,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.contracts.reader_edition import reader_edition
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.runtime.session import SkillSession
-from skillruntime.tokens.counter import method_for
+from skillruntime.tokens.counter import tokenizer_of
 
 __all__ = ["fitted_list"]
 
@@ -62,7 +62,7 @@ def _key(
         (metadata.name, metadata.description, metadata.path)
         for metadata in catalog.for_model().values()
     ]
-    decides = repr((reader_edition(), method_for(model), how, skills))
+    decides = repr((reader_edition(), tokenizer_of(model), how, skills))
     data = decides.encode("utf-8", "surrogatepass")
     return blake2b(data, digest_size=16).hexdigest()
 
@@ -78,19 +78,13 @@ def _read() -> dict[str, Any]:
 
 
 def _to_rendered(kept: Any) -> Rendered | None:
-    if kept is None:
+    if not isinstance(kept, dict):
         return None
+    fields: dict[str, Any] = {}
+    for name, value in kept.items():
+        # JSON has no tuples.
+        fields[name] = tuple(value) if isinstance(value, list) else value
     try:
-        rendered = Rendered(**kept)
+        return Rendered(**fields)
     except TypeError:  # written by another version
         return None
-    return Rendered(
-        rendered.text,
-        rendered.tokens,
-        rendered.budget,
-        included=tuple(rendered.included),
-        shortened=tuple(rendered.shortened),
-        name_only=tuple(rendered.name_only),
-        omitted=tuple(rendered.omitted),
-        estimated=rendered.estimated,
-    )

@@ -229,6 +229,18 @@ def takes_images(model: Any) -> bool:
     return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
 
 
+def model_name(model: Any) -> str | None:
+    """Return the name that *model*, a chat model of LangChain, has at its provider;
+    None if it states none.
+    """
+    # The fields of the packages of OpenAI, Anthropic and Google, and of AWS.
+    for field in ("model_name", "model", "model_id"):
+        name = getattr(model, field, None)
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
 def without_images(messages: list[Any]) -> list[Any]:
     """Return *messages* with skills' answers reduced to text: an earlier model of the
     conversation accepted images.
