@@ -85,13 +85,13 @@ def _draw_skills(axes: Any, skills: list[SkillCost]) -> None:
 
 
 def _plain(axes: Any, names: list[str], *, most: int) -> None:
-    """Name the bars, the first one at the top, and leave room beside the longest, of
-    *most* tokens.
+    """Name the bars, the first one at the top, and leave a margin beside the longest,
+    of *most* tokens.
     """
     # A name is not a formula, whatever signs it has.
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
-    # Stated, because matplotlib leaves no room beside a bar whose last part is empty.
+    # Stated, because matplotlib leaves no margin beside a bar whose last part is empty.
     axes.set_xlim(0, 1.12 * max(most, 1))
     axes.spines[["top", "right"]].set_visible(False)
     axes.locator_params("x", integer=True)
