@@ -165,6 +165,28 @@ def test_all_untrusted_skills_together_have_a_part_of_the_budget(
     assert "call_skill" in {each[0] for each in definitions}
 
 
+@pytest.mark.parametrize(
+    "listed", [in_tools, in_toolkit, over_mcp, in_pydantic_ai, in_openai_agents, in_adk]
+)
+def test_the_tools_of_the_conversation_count_too(
+    listed: Callable[[SkillRuntime], list[Definition]], tmp_path: Path
+) -> None:
+    """Small definitions fill the budget to the last token, and `load_skill` and the
+    others are in the same request.
+    """
+    names = [f"t{number:03}" for number in range(110)]
+    write_skills(tmp_path, *names, tokens=240)
+    runtime = SkillRuntime(discover(tmp_path, trusted=True))
+    for name in runtime.callable_names():
+        runtime.implements(name)(lambda arguments: "done")
+
+    definitions = listed(runtime)
+
+    tokens = sum(count(json.dumps(each)).tokens for each in definitions)
+    assert {"load_skill", "call_skill"} <= {each[0] for each in definitions}
+    assert 18_500 < tokens <= 20_000
+
+
 def test_all_skills_together_have_the_budget(tmp_path: Path) -> None:
     """Trusted ones too. With None there is not any limit."""
     write_skills(tmp_path, *(f"t{number:02}" for number in range(60)))

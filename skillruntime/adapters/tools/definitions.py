@@ -32,6 +32,11 @@ _MOST_BYTES_A_TOKEN = 8
 
 _MOST_LISTED = 20
 
+CONVERSATION_TOKENS = 600
+"""Kept for the definitions of `load_skill`, `call_skill` and the like, which a request
+has beside those of skills.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
@@ -51,8 +56,8 @@ def choose_definitions(
     text_of: Callable[[str, Contract], str] | None = None,
 ) -> Definitions:
     """Choose among the callables *names* those that a request defines: as many as
-    ``runtime.definition_tokens`` allows, and as many of untrusted skills as their share
-    allows.
+    ``runtime.definition_tokens`` allows beside `CONVERSATION_TOKENS`, and as many of
+    untrusted skills as their share allows.
 
     *text_of* returns the definition of a callable as it is sent; by default the name,
     description and input schema are counted. The skills that the conversation has
@@ -62,7 +67,7 @@ def choose_definitions(
     """
     text_of = text_of or _text_of
     names = list(names)
-    whole = _Allowance(runtime.definition_tokens)
+    whole = _Allowance(_left_for_skills(runtime.definition_tokens))
     untrusted = _Allowance(runtime.untrusted_definition_tokens)
     chosen: dict[str, Contract] = {}
     broken: set[str] = set()
@@ -170,6 +175,13 @@ class _Allowance:
             self._uncounted.append(text)
         else:
             self._left -= _tokens_in(text)
+
+
+def _left_for_skills(tokens: int | None) -> int | None:
+    """Return the part of *tokens* that the callables of skills may take."""
+    if tokens is None:
+        return None
+    return max(0, tokens - CONVERSATION_TOKENS)
 
 
 def _text_of(name: str, contract: Contract) -> str:
