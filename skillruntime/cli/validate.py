@@ -171,6 +171,10 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
 
     validations: list[Validation] = []
     for path in paths:
+        if not path:
+            raise click.UsageError(
+                "'' is not a path; give a skill, its SKILL.md, or a directory of skills."
+            )
         validations += validate(
             path,
             count=lambda text: count(text).tokens,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -246,6 +247,22 @@ def test_a_missing_root_is_an_error(tmp_path: Path, root: str) -> None:
 
     assert len(catalog) == 0
     assert [each.severity for each in catalog.diagnostics] == ["error"]
+
+
+@pytest.mark.parametrize("root", ["", b"", Root("")], ids=["text", "bytes", "root"])
+@pytest.mark.parametrize("missing_ok", [False, True])
+def test_an_empty_path_is_not_the_working_directory(
+    root: Any, missing_ok: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a variable that is not set; with ``missing_ok`` too, because no directory
+    has this name.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ValueError, match="the path is empty; give a directory"):
+        discover(root, missing_ok=missing_ok)
+    with pytest.raises(ValueError, match=r"'\.' for the working directory"):
+        validate("")
 
 
 def test_a_huge_file_is_read_only_at_its_beginning(

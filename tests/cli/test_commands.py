@@ -255,6 +255,27 @@ def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "--skills", ""],
+        ["validate", ""],
+        ["tokens", ""],
+        ["test", ""],
+        ["lock", ""],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_empty_directory_name_is_wrong_usage(run: Run, arguments: list[str]) -> None:
+    """As a shell gives it for a variable that is not set; the working directory would
+    be searched instead.
+    """
+    result = run(*arguments, own=False)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "director" in result.stderr.lower()
+
+
 def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
     """An empty directory was not validated."""
     assert run("validate", str(tmp_path / "work"), own=False).exit_code == 1

@@ -71,6 +71,9 @@ def validate(
     *path* is a skill's directory, its SKILL.md, or a directory of skills. *count*
     counts tokens. *progress* receives the list of files and yields them again, for a
     progress bar.
+
+    Raises:
+        ValueError: *path* is empty.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(

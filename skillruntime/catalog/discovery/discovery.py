@@ -126,6 +126,7 @@ def discover(
             skills. With *missing_ok* the former is a diagnostic, and the latter is left
             out.
         NotADirectoryError: a root is a file.
+        ValueError: a root is an empty path.
         LockfileNotFoundError, InvalidSkillError: the lockfile does not exist, or is not
         readable.
     """

@@ -57,8 +57,18 @@ its inode.
 def absolute(path: str | os.PathLike[str]) -> str:
     """Return *path* in the form of `Root.path`: absolute, with the home directory in
     place of ``~``.
+
+    Raises:
+        ValueError: *path* is empty, as a variable that is not set. To Python it would
+            be the working directory.
     """
-    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))
+    text = os.fsdecode(path)
+    if not text:
+        raise ValueError(
+            "the path is empty; give a directory, such as 'skills', or '.' for the "
+            "working directory"
+        )
+    return os.path.abspath(os.path.expanduser(text))
 
 
 def may_still_change(time_ns: int, now: int) -> bool:
