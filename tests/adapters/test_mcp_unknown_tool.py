@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,36 @@ async def test_the_error_lists_the_tools_the_nearest_first(tmp_path: Path) -> No
     assert {*names[:2]} == {"pdf__merge", "pdf__extract"}
     assert of_hidden.startswith("Unknown tool: secret__x. The tools are: ")
     assert of_hidden.count("secret") == 1
+
+
+@pytest.mark.processes
+async def test_a_function_s_name_is_not_that_of_a_skill(tmp_path: Path) -> None:
+    """``get-weather`` would be ``get_weather`` to a client that replaces ``-``, so its
+    tool has another name; who writes the skill's own name still means the skill.
+    """
+    files = {"scripts/run.py": "print('of the skill')\n"}
+    contract = {"input": {"properties": {}}, "run": {"script": "scripts/run.py"}}
+    files["contract.json"] = json.dumps(contract)
+    write_skill_files(tmp_path, "get-weather", "Says the weather", files)
+
+    def get_weather() -> str:
+        """Say the weather."""
+        return "of the function"
+
+    runtime = SkillRuntime(discover(tmp_path, trusted=True))
+    runtime.add(get_weather)
+    answers = {}
+    async with mcp.Client(to_server(runtime)) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        for name in ("get_weather", "get-weather"):
+            answers[name] = (await client.call_tool(name, {})).content[0].text
+
+    assert sorted(name for name in listed if "weather" in name) == [
+        "get_weather",
+        "get_weather_19a275db",
+    ]
+    assert "of the function" in answers["get_weather"]
+    assert "of the skill" in answers["get-weather"]
 
 
 async def test_the_list_has_a_limit_in_tokens(tmp_path: Path) -> None:

@@ -25,8 +25,11 @@ def test_names_stay_apart(names: set[str]) -> None:
 
 @given(st.sets(st.text(alphabet="ab_/-é", min_size=1, max_size=6), max_size=30))
 def test_names_for_mcp_stay_apart(names: set[str]) -> None:
-    """Also where they differ in the characters that are replaced."""
-    assert sorted(mcp_names(names).values()) == sorted(names)
+    """Also for a client that replaces ``-`` by ``_``: no name has one."""
+    shown = mcp_names(names)
+
+    assert sorted(shown.values()) == sorted(names)
+    assert "-" not in "".join(shown)
 
 
 @given(st.sets(st.sampled_from(["pdf_tools/a", "pdf_tools", "pdf_tools/a_b", "x/a"])))
@@ -46,11 +49,19 @@ def test_a_name_for_mcp_does_not_depend_on_other_skills(others: set[str]) -> Non
 
 
 def test_a_host_s_function_keeps_its_name_for_mcp() -> None:
-    """No skill takes it."""
+    """No skill takes it, nor one that a client might take for it."""
     assert mcp_names(["get-weather", "get_weather"], ["get_weather"]) == {
-        "get-weather": "get-weather",
+        "get_weather_19a275db": "get-weather",
         "get_weather": "get_weather",
     }
+
+
+def test_two_placed_skills_stay_apart_where_a_client_replaces_hyphens() -> None:
+    """``a_pb-tdd__x`` beside ``a_pb_tdd__x`` would be one tool there."""
+    shown = mcp_names(["a:pb-tdd/x", "a-pb:tdd/x"])
+
+    assert shown["a_pb_tdd__x"] == "a:pb-tdd/x"
+    assert len({name.replace("-", "_") for name in shown}) == 2
 
 
 def test_long_names_differ_by_a_digest() -> None:

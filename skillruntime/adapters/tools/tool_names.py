@@ -47,12 +47,13 @@ def mcp_names(names: Iterable[str], functions: Collection[str] = ()) -> dict[str
     ``-``, which some clients replace. *functions* are the host's own. If several
     callables would have the same tool name, a function gets it, otherwise the skill
     whose name follows the format, which does not allow ``_``. So a skill's tool names
-    do not depend on other installed skills.
+    do not depend on other installed skills. The others get a digest, because ``a-b``
+    beside ``a_b`` would be one name to such a client.
 
     >>> mcp_names(["unit-converter/km", "a-b", "a_b"])
     {'unit_converter__km': 'unit-converter/km', 'a_b': 'a-b', 'a_b_648fa9b3': 'a_b'}
     >>> mcp_names(["a-b", "a_b"], functions=["a_b"])
-    {'a-b': 'a-b', 'a_b': 'a_b'}
+    {'a_b_d44362d6': 'a-b', 'a_b': 'a_b'}
     """
     plain = tool_names(names)
     by_shown: dict[str, list[str]] = {}
@@ -69,10 +70,8 @@ def mcp_names(names: Iterable[str], functions: Collection[str] = ()) -> dict[str
         shown = tool.replace("-", "_")
         if name == min(by_shown[shown], key=rank):
             names_by_tool[shown] = name
-        elif tool != shown:
-            names_by_tool[tool] = name
         else:
-            names_by_tool[_with_digest(tool, name)] = name
+            names_by_tool[_with_digest(shown, name)] = name
     return names_by_tool
 
 
