@@ -38,6 +38,7 @@ __all__ = [
     "framed_visible",
     "hidden_characters",
     "is_visible",
+    "is_visible_utf_8",
     "listed_kinds",
     "unescaped",
     "visible_json",
@@ -205,17 +206,16 @@ def is_visible(text: str) -> bool:
     """Return whether *text* has no hidden character at all, not even one that
     `visible_text` would keep.
     """
-    # The checks run in C, nearly all on the few characters that are not visible ASCII.
     other = _other(text)
-    if not other:
-        return True
-    if text.isascii():
-        return False
-    # The hidden characters that `isprintable` lets pass are letters and marks without
-    # ink.
-    if other.isprintable():
-        return _PRINTABLE_HIDDEN.search(other) is None
-    return _pattern(_ANY_HIDDEN).search(other) is None
+    return not other or _are_visible(other)
+
+
+def is_visible_utf_8(data: bytes) -> bool:
+    """Return whether *data*, a text in UTF-8, has no hidden character: `is_visible`
+    without encoding.
+    """
+    other = data.translate(None, _VISIBLE_ASCII)
+    return not other or _are_visible(other.decode("utf-8", "surrogatepass"))
 
 
 def hidden_characters(text: str) -> dict[str, int]:
@@ -352,6 +352,19 @@ def _other(text: str) -> str:
         .translate(None, _VISIBLE_ASCII)
         .decode("utf-8", "surrogatepass")
     )
+
+
+def _are_visible(other: str) -> bool:
+    """Return whether none of the *other* characters, all but visible ASCII, is
+    hidden.
+    """
+    if other.isascii():
+        return not other
+    # The checks run in C. The hidden characters that `isprintable` lets pass are letters
+    # and marks without ink.
+    if other.isprintable():
+        return _PRINTABLE_HIDDEN.search(other) is None
+    return _pattern(_ANY_HIDDEN).search(other) is None
 
 
 def _without_hidden(text: str, separator: str, hidden: str = _ALWAYS) -> str:

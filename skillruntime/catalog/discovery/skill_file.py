@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from skillruntime.catalog.discovery.root_snapshot import STATES_NO_NEEDS
 from skillruntime.catalog.discovery.summary import Summary, judge, summarize
 from skillruntime.catalog.frontmatter.simple_frontmatter import scan
+from skillruntime.catalog.visibility import is_visible_utf_8
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.lazy_patterns import lazy_pattern
 
@@ -30,8 +31,8 @@ _HEAD = 4096
 _NO_FRONTMATTER = lazy_pattern(
     rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n"
 )
-# The two keys; a backslash in the frontmatter can be part of an escaped key.
-_MAY_STATE_NEEDS = ("compatibility", "requires", "\\")
+
+_BACKSLASH = ord("\\")  # a number: `in` raises an exception first if it gets bytes
 
 
 def read_summary(
@@ -46,9 +47,11 @@ def read_summary(
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                summary = _scanned(data[4 : end + 1])
+                summary, is_visible = _scanned(data[4 : end + 1])
                 if summary is not None:
-                    return judge(summary, directory, path, findings)
+                    return judge(
+                        summary, directory, path, findings, is_visible=is_visible
+                    )
                 from skillruntime.catalog.frontmatter.frontmatter import cut
 
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
@@ -97,22 +100,27 @@ def summary_of(
     return _parsed(parts, directory, path, findings)
 
 
-def _scanned(block: bytes) -> Summary | None:
+def _scanned(block: bytes) -> tuple[Summary | None, bool]:
+    """Return the metadata in *block* if it is simple frontmatter, and whether *block*
+    has no hidden character.
+    """
     try:
         text = block.decode()
     except UnicodeDecodeError:
-        return None
-    summary = scan(text)
-    if summary is None:
-        return None
-    # A search without regard to case takes ten times as long.
-    folded = text.lower()
-    for key in _MAY_STATE_NEEDS:
-        if key in folded:
-            return summary
-    # As `summary._replace(...)`, but in C.
-    name, description, version, flags = summary
-    return _new_summary(Summary, (name, description, version, flags | STATES_NO_NEEDS))
+        return None, False
+    is_visible = is_visible_utf_8(block)
+    summary = scan(text, is_visible=is_visible)
+    # A backslash can be part of an escaped key.
+    if summary is None or _BACKSLASH in block:
+        return summary, is_visible
+    # A regular expression without regard to case takes ten times as long.
+    folded = block.lower()
+    if folded.find(b"compatibility") < 0 and folded.find(b"requires") < 0:
+        name, description, version, flags = summary
+        flags |= STATES_NO_NEEDS
+        # As `summary._replace(...)`, but in C.
+        summary = _new_summary(Summary, (name, description, version, flags))
+    return summary, is_visible
 
 
 _new_summary = tuple.__new__

@@ -139,16 +139,33 @@ def _field(
 
 
 def judge(
-    summary: Summary, directory: str, path: str, findings: list[Diagnostic]
+    summary: Summary,
+    directory: str,
+    path: str,
+    findings: list[Diagnostic],
+    *,
+    is_visible: bool = False,
 ) -> Summary | None:
     """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
 
-    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide
+    *directory* is the name of the skill's directory. With *is_visible* the summary is
+    known to have no hidden character. Lenient, as the Agent Skills guide
     for clients recommends: a name that is too long, malformed or different from the
     directory's gets a warning; a missing description is an error.
     """
-    description = _clean_description(summary.description, path, findings)
-    if description is None:
+    description = summary.description.strip()
+    if not is_visible:
+        description = _without_hidden(description, path, findings)
+    if len(description) < _SHORT and (not description or description in _NULLS):
+        findings.append(
+            Diagnostic(
+                "description-missing",
+                Severity.ERROR,
+                path,
+                "there is no description; skipped",
+                hint="say what the skill does and when to use it",
+            )
+        )
         return None
     version = summary.version
     if version in _NULLS:
@@ -183,31 +200,15 @@ def judge(
 _new_summary = tuple.__new__
 
 
-def _clean_description(
-    stated: str, path: str, findings: list[Diagnostic]
-) -> str | None:
-    """Return the *stated* description without hidden characters and outer white space,
-    or ``None`` if there is none.
-    """
-    description = stated.strip()
-    if not is_visible(description):
-        hidden = hidden_characters(description)
-        if hidden:
-            message = f"the description has {listed_kinds(hidden)}; removed"
-            findings.append(_warning("hidden-characters", path, message))
-        description = visible_text(description).strip()
-    if len(description) < _SHORT and (not description or description in _NULLS):
-        findings.append(
-            Diagnostic(
-                "description-missing",
-                Severity.ERROR,
-                path,
-                "there is no description; skipped",
-                hint="say what the skill does and when to use it",
-            )
-        )
-        return None
-    return description
+def _without_hidden(description: str, path: str, findings: list[Diagnostic]) -> str:
+    """Return *description* without hidden characters and outer white space."""
+    if is_visible(description):
+        return description
+    hidden = hidden_characters(description)
+    if hidden:
+        message = f"the description has {listed_kinds(hidden)}; removed"
+        findings.append(_warning("hidden-characters", path, message))
+    return visible_text(description).strip()
 
 
 def notes_on_name(

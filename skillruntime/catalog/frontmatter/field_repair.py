@@ -29,7 +29,7 @@ _NOT_YAML = lazy_pattern(
 # or control character.
 _PLAIN_FIELD = lazy_pattern(
     r"[A-Za-z_][\w.-]*+: ++(?:([A-Za-z][\w ,.()/-]*+)"
-    r"|\"([^\"\\\x00-\x1f\x7f-\uffff]*+)\"|'([^'\x00-\x1f\x7f-\uffff]*+)')",
+    r"|\"([ !#-\[\]-~]*+)\"|'([ -&(-~]*+)')",
     re.ASCII,
 )
 
