@@ -131,10 +131,10 @@ def command(
                 "--version is for local skills: a remote skill has one version, its "
                 "descriptor's."
             )
-        from skillruntime.cli import remote
+        from skillruntime.cli.remoting.invoke import invoke
 
         context.invoke(
-            remote.invoke,
+            invoke,
             descriptor=name,
             arguments=arguments,
             timeout=timeout,

@@ -19,7 +19,7 @@ import anyio.to_thread
 import httpx2
 import pytest
 
-from skillruntime.cli.remote import log_in
+from skillruntime.cli.remoting.log_in import log_in
 from skillruntime.remote import SkillDescriptor, variable_for
 from tests import needs
 from tests.in_process import Ran, run_command
