@@ -150,6 +150,8 @@ def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
     )
     assert "fetch-depth: 0" in shallow.stdout
     assert "version too low" in failed.stdout and "lock-changed" in failed.stdout
+    assert "1 skill: 0 passed, 1 failed" in failed.stdout
+    assert "$schema" not in failed.stdout + passed.stdout  # the log is for people
     sarif = Path(
         (tmp_path / "output").read_text("utf-8").splitlines()[0].removeprefix("sarif=")
     )

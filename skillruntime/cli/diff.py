@@ -20,7 +20,7 @@ from skillruntime.cli.terminal.output import (
     print_result,
     short,
 )
-from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif, write_sarif
 from skillruntime.compatibility import (
     NO_COUNTEREXAMPLE,
     Bump,
@@ -132,6 +132,7 @@ def command(
     write: bool,
     as_markdown: bool,
     as_sarif: bool,
+    sarif_file: Path | None,
     as_json: bool,
 ) -> None:
     """Compare OLD with NEW: list the changes, the version part that each raises, and a
@@ -157,16 +158,9 @@ def command(
         document = {"ok": ok, "contracts": contracts, "broken": broken}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    findings = _all_findings(comparisons, broken, new)
+    write_sarif(findings, sarif_file)
     if as_sarif:
-        findings = []
-        for comparison in comparisons:
-            findings += _findings(comparison, new)
-        for name, reason in broken.items():
-            path = _file_of(name, new)
-            message = f"{name} is not compared: {reason}"
-            findings.append(
-                Diagnostic("contract-invalid", Severity.ERROR, path, message)
-            )
         document = to_sarif(findings)
     draw = _draw_markdown if as_markdown else _draw
     print_result(
@@ -290,6 +284,22 @@ def _write_migration(comparisons: list[_Compared], new: str) -> None:
     text = json.dumps(document, ensure_ascii=False, indent=2)
     path.write_text(f"{text}\n", encoding="utf-8")
     click.echo(f"Written: {path}", err=True)
+
+
+def _all_findings(
+    comparisons: list[_Compared], broken: dict[str, str], new: str
+) -> list[Diagnostic]:
+    """Return the changes of all contracts as findings, and the contracts that cannot be
+    compared.
+    """
+    findings = []
+    for comparison in comparisons:
+        findings += _findings(comparison, new)
+    for name, reason in broken.items():
+        path = _file_of(name, new)
+        message = f"{name} is not compared: {reason}"
+        findings.append(Diagnostic("contract-invalid", Severity.ERROR, path, message))
+    return findings
 
 
 def _findings(comparison: _Compared, new: str) -> list[Diagnostic]:

@@ -29,7 +29,7 @@ from skillruntime.cli.terminal.output import (
     print_result,
     to_json,
 )
-from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif, write_sarif
 from skillruntime.cli.terminal.text import shown
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
@@ -67,13 +67,14 @@ def command(
     directories: tuple[str, ...],
     trust: bool,
     as_sarif: bool,
+    sarif_file: Path | None,
     as_json: bool,
 ) -> None:
     """Write the digest of every skill to skills-lock.json, as `npx skills` does, or
     check the skills against it.
     """
-    if as_sarif and not check:
-        raise click.UsageError("--sarif goes with --check")
+    if (as_sarif or sarif_file) and not check:
+        raise click.UsageError("--sarif and --sarif-file go with --check")
     catalog = dict(open_catalog((*paths, *directories), trust=trust))
     if not check:
         if not catalog:
@@ -93,6 +94,7 @@ def command(
         if not findings:
             console.print(f"[green]No skill differs from {shown(file)}[/]")
 
+    write_sarif(findings, sarif_file)
     if as_sarif:
         document = to_sarif(findings)
     else:

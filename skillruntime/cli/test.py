@@ -16,7 +16,7 @@ from skillruntime.cli.terminal.output import (
     json_option,
     print_result,
 )
-from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif, write_sarif
 from skillruntime.cli.terminal.text import shown
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _MOST_PAIRS = 15
 )
 @click.option(
     "--calls",
-    default=60,
+    default=150,
     show_default=True,
     type=click.IntRange(1),
     help="The maximum number of calls for each callable.",
@@ -109,6 +109,7 @@ def command(
     model: str | None,
     yes: bool,
     as_sarif: bool,
+    sarif_file: Path | None,
     as_json: bool,
 ) -> None:
     """Test the skills in each DIRECTORY: calls made from their contracts are run in a
@@ -131,6 +132,7 @@ def command(
             "--only": only,
             "--junit": junit,
             "--sarif": as_sarif,
+            "--sarif-file": sarif_file,
         }
         for option, value in ignored.items():
             if value:
@@ -151,6 +153,7 @@ def command(
     report = _tested(directories, tests)
     if junit is not None:
         _write_junit(report, junit)
+    write_sarif(report.diagnostics(), sarif_file)
     if as_sarif:
         print_result(to_sarif(report.diagnostics()), _draw(report), as_json=True)
     else:

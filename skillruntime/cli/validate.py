@@ -29,7 +29,7 @@ from skillruntime.cli.terminal.output import (
     to_github,
     with_progress,
 )
-from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif, write_sarif
 from skillruntime.cli.terminal.text import without_controls
 from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -73,7 +73,13 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 @sarif_option
 @json_option
 def command(
-    paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, as_json: bool
+    *,
+    paths: tuple[str, ...],
+    fixing: bool,
+    github: bool,
+    as_sarif: bool,
+    sarif_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
@@ -129,6 +135,7 @@ def command(
                 "the contracts derived from their scripts[/]"
             )
 
+    write_sarif(findings, sarif_file)
     if github:
         click.echo(to_github(findings))
     elif as_sarif:

@@ -55,6 +55,50 @@ def test_validate_says_where_each_finding_is(work: Path) -> None:
     assert place["region"]["startLine"] == 3
 
 
+def test_a_file_has_what_would_be_printed(work: Path) -> None:
+    """Beside the report for people, so that one run of a build gives both."""
+    printed = run("validate", "own", "--sarif")
+
+    result = run("validate", "own", "--sarif-file", "found.sarif")
+
+    assert result.exit_code == 1
+    assert result.stdout == run("validate", "own").stdout
+    assert (work / "found.sarif").read_text("utf-8") == printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (["lock", "own", "--check"], True),
+        (["lock", "own"], False),
+        (["diff", "old.json", "old.json"], True),
+    ],
+)
+def test_each_command_with_findings_writes_them(
+    work: Path, command: list[str], written: bool
+) -> None:
+    """A command that finds nothing writes an empty list; one that is refused writes no
+    file.
+    """
+    run("lock", "own")
+    (work / "old.json").write_text('{"input": {"type": "object"}}')
+
+    result = run(*command, "--sarif-file", "found.sarif")
+
+    assert (result.exit_code == 2) is not written
+    assert (work / "found.sarif").exists() is written
+
+
+def test_a_file_in_no_directory_is_refused_before_the_work(work: Path) -> None:
+    """Tests of skills may take minutes."""
+    result = run("test", "own", "--sarif-file", "none/found.sarif")
+
+    assert result.exit_code == 2
+    assert "'--sarif-file': none/found.sarif: there is no such directory" in (
+        result.stderr
+    )
+
+
 def test_only_one_form_is_printed(work: Path) -> None:
     """Two forms at once are a usage error."""
     assert run("validate", "own", "--sarif", "--json").exit_code == 2

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import click
 
 from skillruntime import __version__
+from skillruntime.cli.terminal.output import to_json
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["sarif_option", "to_sarif"]
+__all__ = ["sarif_option", "to_sarif", "write_sarif"]
 
 _LEVELS = {
     Severity.ERROR: "error",
@@ -26,11 +28,47 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def sarif_option(command: _Command) -> _Command:
-    """Add ``--sarif`` to a command, as its argument ``as_sarif``."""
-    option = click.option(
+    """Add ``--sarif`` and ``--sarif-file`` to a command, as its arguments ``as_sarif``
+    and ``sarif_file``.
+    """
+    printed = click.option(
         "--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0."
     )
-    return option(command)
+    written = click.option(
+        "--sarif-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        callback=_require_directory,
+        help="Write the findings as SARIF 2.1.0 to FILE too.",
+    )
+    return printed(written(command))
+
+
+def _require_directory(
+    context: click.Context, parameter: click.Parameter, path: Path | None
+) -> Path | None:
+    """Return *path*, whose directory must exist: a command may take minutes until it
+    writes the file.
+    """
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"{path}: there is no such directory")
+    return path
+
+
+def write_sarif(findings: Sequence[Diagnostic], path: Path | None) -> None:
+    """Write the SARIF log of *findings* to *path*; do nothing if it is None.
+
+    Raises:
+        click.UsageError: the file cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        path.write_text(to_json(to_sarif(findings)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(
+            f"{path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
