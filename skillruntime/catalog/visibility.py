@@ -27,7 +27,6 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from skillruntime.contract.reading.chat_marks import escaped_marks
 from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = [
@@ -261,7 +260,7 @@ def escaped(text: str) -> str:
     """
     if not _may_hold_mark(text):
         return text
-    return _with_joiners(text, escaped_marks())
+    return _with_joiners(text, _marks())
 
 
 def unescaped(text: str) -> str:
@@ -276,6 +275,14 @@ def unescaped(text: str) -> str:
     if escaped(plain) == text:
         return plain
     return text
+
+
+def _marks() -> re.Pattern[str]:
+    # Most texts have no character with which a mark begins, and the table of marks takes
+    # as long to import as a hundred skills to read.
+    from skillruntime.contract.reading.chat_marks import escaped_marks
+
+    return escaped_marks()
 
 
 def _may_hold_mark(text: str) -> bool:
@@ -334,7 +341,7 @@ def without_tag(tag: str, text: str) -> str:
         return text
     # Not every `<`: instructions contain XML and HTML examples.
     text = _with_joiners(text, _frame_tag(tag))
-    return _with_joiners(text, escaped_marks())
+    return _with_joiners(text, _marks())
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,6 @@ YAML.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -175,14 +174,14 @@ def judge(
     if name in _NULLS:
         name = ""
     if not name.isascii():
-        # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
-        name = unicodedata.normalize("NFKC", name)
+        # As in skills-ref, so that a full-width name equals its ASCII form.
+        name = _normalized(name)
     # Nearly every name matches the pattern, which is faster to test than `is_usable`.
     is_plain = len(name) <= MAX_USABLE_NAME and _ASCII_NAME.fullmatch(name)
     if is_plain or is_usable(name):
         # As `Summary(...)`, but in C.
         return _new_summary(Summary, (name, description, version, summary.flags))
-    directory_name = unicodedata.normalize("NFKC", directory)
+    directory_name = _normalized(directory)
     if name:
         rule = "name-form"
         fault = f"the name {name[:80]!a} cannot be used"
@@ -233,7 +232,7 @@ def notes_on_name(
         message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
         findings.append(_warning("name-length", path, message))
     directory = path.rsplit("/", 2)[-2] if path.count("/") > 1 else ""
-    if name != directory and name != unicodedata.normalize("NFKC", directory):
+    if name != directory and name != _normalized(directory):
         message = f"the name {name!r} differs from the directory name {directory!r}"
         findings.append(_warning("name-mismatch", path, message))
     if len(description) > MAX_DESCRIPTION:
@@ -260,12 +259,21 @@ def is_usable(name: str) -> bool:
 _ASCII_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
+def _normalized(name: str) -> str:
+    """Return *name* in NFKC."""
+    if name.isascii():
+        return name
+    import unicodedata  # a shared library, which ASCII does not need
+
+    return unicodedata.normalize("NFKC", name)
+
+
 def _is_well_formed(name: str) -> bool:
     if len(name) > MAX_NAME:
         return False
     if name.isascii():
         return _ASCII_NAME.fullmatch(name) is not None
-    if name != name.lower() or not unicodedata.is_normalized("NFKC", name):
+    if name != name.lower() or name != _normalized(name):
         return False
     return all(part.isalnum() for part in name.split("-"))
 
