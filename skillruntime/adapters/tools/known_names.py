@@ -54,10 +54,10 @@ def meant_tool(
     """
     if sent in offered or sent in OWN_TOOLS:
         return MeantName(sent)
-    for tool, name in offered.items():
+    for tool, own_name in offered.items():
         # The callable's own tool name, where another one has its name for MCP clients:
         # by its letters it would be the other one.
-        if to_tool_name(name) == sent:
+        if to_tool_name(own_name) == sent:
             return MeantName(tool)
     shown = set(offered.values())
     known = _callables_in(runtime, sent)
