@@ -348,7 +348,7 @@ def test_a_sample_that_the_skill_bundles_takes_the_place_of_a_made_file(
     (directory / "assets" / "expected.json").write_text("{}")
     (directory / "assets" / "sample_campaign.json").write_text('{"channel": "web"}')
 
-    result = outcome(tmp_path)
+    result = outcome(tmp_path, calls=1)
 
     assert result.status == "passed"
     assert result.succeeded == result.made

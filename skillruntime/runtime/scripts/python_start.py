@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-__all__ = ["is_started_as_module", "python_words"]
+__all__ = ["RUN_FILE", "is_started_as_module", "python_words"]
 
 # Both run in the namespace of `__main__`, and leave only names such as `__file__`
 # behind. `-P` keeps the workspace, where a script starts, off the path.
-_RUN_FILE = """\
+RUN_FILE = """\
 def start():
     import os, sys
     del globals()["start"]
@@ -76,7 +76,7 @@ def python_words(
     if as_module:
         name = _module_name(script.relative_to(root).as_posix())
         return ("-P", "-c", _RUN_MODULE, str(root), name)
-    return ("-P", "-c", _RUN_FILE, str(root), str(script))
+    return ("-P", "-c", RUN_FILE, str(root), str(script))
 
 
 def _module_name(script: str) -> str:

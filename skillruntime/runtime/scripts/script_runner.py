@@ -147,6 +147,8 @@ class ScriptRunner:
     sandbox_trusted: bool = False
     grants: Grants = field(default_factory=Grants)
     limits: Limits = field(default_factory=Limits)
+    plain: Sandbox = field(default_factory=PlainProcess)
+    """Where the script of a trusted skill runs without a sandbox."""
 
     stops_when_cancelled = True
 
@@ -445,7 +447,7 @@ class ScriptRunner:
         it, never the call.
         """
         if self._is_plain(context):
-            return PlainProcess()
+            return self.plain
         from skillruntime.runtime.sandbox.levels import open_sandbox  # imports ctypes
 
         return await open_sandbox(self.sandbox)

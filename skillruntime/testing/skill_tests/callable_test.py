@@ -26,9 +26,10 @@ from skillruntime.testing.skill_tests.inputs.calls import (
     valid_calls,
 )
 from skillruntime.testing.skill_tests.inputs.case import Case
-from skillruntime.testing.skill_tests.option_search import search_options
 from skillruntime.testing.skill_tests.results import CallableResult, Failure, Hindrance
 from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.search.line_search import search_lines
+from skillruntime.testing.skill_tests.search.option_search import search_options
 from skillruntime.testing.skill_tests.several_runs import check_bounds, check_repetition
 
 __all__ = ["CallableTest"]
@@ -99,6 +100,9 @@ class CallableTest:
         await check_repetition(self.runs, self.findings)
         if self.result.succeeded:
             await check_command_line(base, self.findings)
+        # Last, because it may use up the time.
+        if not self.result.failures and not self._is_decided():
+            await search_lines(self.caller, self.runs, self._make_and_check)
         self._note_why_none_succeeded()
 
     async def _check_refusals(self, base: dict[str, object]) -> None:

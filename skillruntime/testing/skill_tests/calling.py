@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.directory_walk import walk
+from skillruntime.errors import ErrorCode
+from skillruntime.testing.skill_tests.checks import first_failure
 from skillruntime.testing.skill_tests.expected.written_files import REMOVED, digest_of
 from skillruntime.testing.skill_tests.hindrances import (
     LONGEST_CALL,
@@ -28,6 +30,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
 from skillruntime.testing.skill_tests.options import SkillTests
 from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.search.reached_lines import noted_steps
 
 if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill
@@ -77,18 +80,24 @@ class Caller:
     directories: set[str] = field(default_factory=set)
     """The names that are directories."""
 
+    variants: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """The files of each name that stands for a further file or directory."""
+
+    traces: bool = True
+    """Whether calls are traced; not after one that took too long."""
+
     async def call(self, case: Case) -> Run:
         """Make the call of *case* with the files that it names. If it is refused,
         repeat it with a file or directory where the script looked for one, and finally
         without the files that it may want to write.
         """
-        case = self._with_known_names(case)
-        run = await self.call_with(case, self.files_of(case))
+        case = self.with_known_names(case)
+        run = await self.call_traced(case, self.files_of(case))
         for _ in range(_MOST_LESSONS):
             if run.has_ended_well or not self._learns_from(run):
                 break
-            case = self._with_known_names(case)
-            run = await self.call_with(case, self.files_of(case))
+            case = self.with_known_names(case)
+            run = await self.call_traced(case, self.files_of(case))
         if run.has_ended_well or not run.files or case.has_outputs:
             return run
         return await self._called_without_a_file(run)
@@ -131,6 +140,21 @@ class Caller:
                 timeout=timeout,
                 has_own_timeout=has_own_timeout,
             )
+
+    async def call_traced(self, case: Case, files: Mapping[str, bytes]) -> Run:
+        """Make one call, and note what the script executed. If it fails, repeat it
+        without the trace, which must not be the cause.
+        """
+        if not self.traces:
+            return await self.call_with(case, files)
+        with noted_steps() as steps:
+            run = await self.call_with(case, files)
+        is_late = ErrorCode.TOOL_TIMEOUT in run.codes
+        if is_late:
+            self.traces = False
+        if is_late or any(first_failure(run)):
+            run = await self.call_with(case, files)
+        return replace(run, steps=frozenset(steps))
 
     def files_of(self, case: Case) -> dict[str, bytes]:
         """Return the files that *case* names, for its workspace."""
@@ -181,6 +205,8 @@ class Caller:
         own = self._fixtures_at(text)
         if own:
             return own
+        if text in self.variants:
+            return dict(self.variants[text])
         if text in self.directories:
             return {f"{text}/{name}": data for name, data in DIRECTORY_FILES.items()}
         if not is_file_name(text):
@@ -192,13 +218,14 @@ class Caller:
             return {}
         return {text: data}
 
-    def _with_known_names(self, case: Case) -> Case:
+    def with_known_names(self, case: Case) -> Case:
         """Return *case* with a file or directory for each parameter that is known to
         need one.
         """
         arguments = dict(case.arguments)
         for name, text in self.names.items():
-            if isinstance(arguments.get(name), str):
+            given = arguments.get(name)
+            if isinstance(given, str) and given not in self.variants:
                 arguments[name] = text
         if not self.subject.contract.input.is_valid(arguments):
             return case
@@ -235,7 +262,7 @@ class Caller:
             others = {**run.case.arguments}
             others.pop(name)
             files = self.files_of(replace(run.case, arguments=others))
-            again = await self.call_with(run.case, files)
+            again = await self.call_traced(run.case, files)
             if again.has_ended_well:
                 self.without_files.add(name)
                 return again

@@ -60,6 +60,25 @@ _BUGS_WITHOUT_FILES = frozenset(
 )
 """Exceptions that unforeseen content of a file may explain, but not a text argument."""
 
+_ABOUT_DATA = frozenset(
+    {
+        "AssertionError",
+        "AttributeError",
+        "EOFError",
+        "IndexError",
+        "IsADirectoryError",
+        "KeyError",
+        "NotADirectoryError",
+        "OverflowError",
+        "TypeError",
+        "UnicodeDecodeError",
+        "UnicodeEncodeError",
+        "ValueError",
+        "ZeroDivisionError",
+    }
+)
+"""Exceptions of Python itself that data of an unforeseen form explains."""
+
 _FROM_OUTSIDE = (-9, -15)
 """SIGKILL and SIGTERM: the machine, or a limit, ended the script."""
 
@@ -83,7 +102,7 @@ def _traceback(run: Run) -> str:
     if not has_crashed(run):
         return ""
     exceptions = [
-        name.rpartition(".")[2]
+        name
         for name in EXCEPTION.findall(text)
         if name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt"))
     ]
@@ -104,17 +123,28 @@ def _may_be_the_call(run: Run, exceptions: list[str]) -> bool:
     """Return whether a traceback may be caused by made-up input instead of the script:
     by texts that a derived contract does not describe, or by a file.
     """
-    if _BUGS.intersection(exceptions):
+    names = {name.rpartition(".")[2] for name in exceptions}
+    if names & _BUGS:
         return False
-    if not run.files and _BUGS_WITHOUT_FILES.intersection(exceptions):
+    if not run.files and names & _BUGS_WITHOUT_FILES:
         return False
     if not run.contract.is_derived:
-        return False
+        return run.case.kind == "line" and _is_about_a_file(run, exceptions)
     if run.files or run.case.is_invented:
         return True
     # If no parser declares the parameters, a call may lack a needed argument.
     line = run.contract.run.get("command_line", {})
     return line.get("parser", "argparse") not in _DECLARING_PARSERS
+
+
+def _is_about_a_file(run: Run, exceptions: list[str]) -> bool:
+    """Return whether the content of a made file may explain all *exceptions*: its form
+    is not a plain one, and no contract describes it. Python writes the exception of a
+    library with its module.
+    """
+    if not run.made or not exceptions:
+        return False
+    return all("." in name or name in _ABOUT_DATA for name in exceptions)
 
 
 def _exit(run: Run) -> str:

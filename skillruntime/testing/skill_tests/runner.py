@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from skillruntime.diagnostic import Severity
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.levels import open_sandbox
+from skillruntime.runtime.scripts.process import PlainProcess
+from skillruntime.runtime.scripts.script_runner import ScriptRunner
 from skillruntime.testing.skill_tests.callable_test import CallableTest
 from skillruntime.testing.skill_tests.calling import Caller, Subject
 from skillruntime.testing.skill_tests.expected.case_files import add_cases, read_cases
@@ -38,9 +41,13 @@ from skillruntime.testing.skill_tests.results import (
     SkillResult,
     SkillTestReport,
 )
+from skillruntime.testing.skill_tests.search.reached_lines import TracingSandbox
 
 if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill
+    from skillruntime.contract.contract import Contract
+    from skillruntime.runtime.runners import Runner
+    from skillruntime.runtime.sandbox.protocol import Sandbox
 
 __all__ = ["run_skill_tests"]
 
@@ -71,13 +78,13 @@ def run_skill_tests(
         "python": platform.python_version(),
         "platform": platform.system().lower(),
     }
-    if tests.trust:
-        surroundings["sandbox"] = "none"
-    else:
+    sandbox: Sandbox = PlainProcess()
+    if not tests.trust:
         sandbox = anyio.run(open_sandbox, tests.sandbox)
-        surroundings["sandbox"] = sandbox.level
+    surroundings["sandbox"] = sandbox.level
+    tracing = TracingSandbox(sandbox)
     for directory in directories:
-        found += _tested_skills(os.fspath(directory), tests, progress)
+        found += _tested_skills(os.fspath(directory), tests, tracing, progress)
     surroundings["missing"] = _missing(found)
     return SkillTestReport(surroundings, found)
 
@@ -98,15 +105,15 @@ def _require_only(
 
 
 def _tested_skills(
-    directory: str, tests: SkillTests, progress: Progress | None
+    directory: str, tests: SkillTests, sandbox: Sandbox, progress: Progress | None
 ) -> Iterator[SkillResult]:
     """Test the skills in *directory* one by one, and yield the result of each."""
     with _tested_directory(directory, tests) as tested:
         catalog = discover(tested, trusted=tests.trust)
         runtime = SkillRuntime(
             catalog,
+            runners=[partial(_script_runner, sandbox=sandbox)],
             approve=lambda request: True,
-            sandbox=tests.sandbox,
             tell_directories=False,
         )
         names = [name for name in catalog if tests.has_skill(name)]
@@ -119,6 +126,13 @@ def _tested_skills(
             _test_skill(runtime, result, directory, tests)
             result.seconds = time.monotonic() - started
             yield result
+
+
+def _script_runner(skill: Skill, contract: Contract, sandbox: Sandbox) -> Runner | None:
+    """Return the runner of a script in *sandbox*, or None if *contract* has none."""
+    if not isinstance(contract.run.get("script"), str):
+        return None
+    return ScriptRunner(skill, contract, sandbox=sandbox, plain=sandbox)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from skillruntime.errors import ErrorCode
 from skillruntime.testing.skill_tests.expected.answers import masked, without_places
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.made_files import texts_of
+from skillruntime.testing.skill_tests.search.reached_lines import Step
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -38,6 +39,8 @@ class Run:
     """Directories that the answer may name: the skill's directory and the workspace."""
     timeout: float
     has_own_timeout: bool
+    steps: frozenset[Step] = frozenset()
+    """What the script executed; empty if it was not traced."""
 
     @property
     def has_ended_well(self) -> bool:

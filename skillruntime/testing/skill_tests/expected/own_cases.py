@@ -28,15 +28,19 @@ from skillruntime.testing.skill_tests.hindrances import (
     hindrance_of_machine,
 )
 from skillruntime.testing.skill_tests.inputs.case import Case
-from skillruntime.testing.skill_tests.option_search import telling_runs
 from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.search.option_search import (
+    runs_at_bounds,
+    telling_runs,
+)
+from skillruntime.testing.skill_tests.search.reached_lines import Step
 
 __all__ = ["make_own_case", "recorded_cases"]
 
-_MOST_RECORDED = 20
+_MOST_RECORDED = 40
 """The most cases that succeed, besides the examples that the skill shows."""
 
-_MOST_REFUSALS = 8
+_MOST_REFUSALS = 16
 """The most cases that a script refuses in its own words."""
 
 _LONGEST_RECORDED = 20_000
@@ -59,7 +63,7 @@ async def make_own_case(own: OwnCase, findings: Findings) -> Run | None:
         files = caller.fixtures_of(case)
     else:
         files = {**caller.subject.fixtures.named, **caller.files_of(case)}
-    run = await caller.call_with(case, files)
+    run = await caller.call_traced(case, files)
     result.made += 1
     if own.error is None:
         hindrance = hindrance_of_machine(run)
@@ -229,7 +233,8 @@ def _sent_text(run: Run) -> str:
 
 def _most_telling(runs: Sequence[Run]) -> list[Run]:
     """Return the runs to record: those that the skill shows as examples, and of the
-    others those that show something new, with a few that the script refused.
+    others those that show the most, with a few that the script refused; the smallest
+    calls first, for the reader.
     """
     own = [run for run in runs if run.case.kind == "own"]
     usable = [run for run in runs if run.has_ended_well or _is_refusal(run)]
@@ -245,7 +250,8 @@ def _most_telling(runs: Sequence[Run]) -> list[Run]:
         else:
             others.append(run)
     left = max(0, _MOST_RECORDED - len(own))
-    return [*examples, *others[:left], *refusals[: min(left, _MOST_REFUSALS)]]
+    chosen = [*examples, *others[:left], *refusals[: min(left, _MOST_REFUSALS)]]
+    return sorted(chosen, key=lambda run: len(run.case.arguments))
 
 
 def _is_refusal(run: Run) -> bool:
@@ -259,32 +265,45 @@ def _is_refusal(run: Run) -> bool:
 
 def _with_something_new(runs: Sequence[Run], own: Sequence[Run]) -> list[Run]:
     """Return the runs that show something that the cases *own* do not: first one for
-    each option that changes an answer, then those with a new answer, then those with a
-    new parameter.
+    each option that changes an answer, then those that execute something new, the most
+    first, then those on both sides of a bound, then those with a new answer, then those
+    with a new parameter.
     """
     found: list[Run] = []
     answers = {_exact_answer(run) for run in own}
     parameters: set[str | None] = set()
+    reached: set[Step] = set()
     for run in own:
         parameters.update(run.case.arguments)
+        reached |= run.steps
 
     def add(run: Run) -> None:
         found.append(run)
         answers.add(_exact_answer(run))
         parameters.add(run.case.parameter)
+        reached.update(run.steps)
 
     for option, run in telling_runs(runs).items():
         if option not in parameters and run not in found:
             add(run)
             parameters.add(option)
+    left = [*runs]
+    while left:
+        widest = max(left, key=lambda run: len(run.steps - reached))
+        if not widest.steps - reached:
+            break
+        left.remove(widest)
+        add(widest)
+    for run in runs_at_bounds(runs):
+        if run not in found:
+            add(run)
     for run in runs:
         if _exact_answer(run) not in answers:
             add(run)
     for run in runs:
         if run.case.parameter not in parameters:
             add(run)
-    # The smallest calls first, for the reader.
-    return sorted(found, key=lambda run: len(run.case.arguments))
+    return found
 
 
 def _exact_answer(run: Run) -> str:

@@ -24,7 +24,13 @@ from skillruntime.testing.skill_tests.inputs.shown_calls import shown_examples
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["malformed_calls", "old_calls", "refused_calls", "valid_calls"]
+__all__ = [
+    "malformed_calls",
+    "old_calls",
+    "refused_calls",
+    "sampling_schema",
+    "valid_calls",
+]
 
 _QUOTED = re.compile(r"'([^'\n]{1,100})'|\"([^\"\n]{1,100})\"|`([^`\n]{1,100})`")
 _OBJECTS_OF_SCHEMAS = ("properties", "patternProperties")
@@ -58,7 +64,7 @@ def valid_calls(
     >>> [(case.kind, case.arguments) for case in valid_calls(contract)][:3]
     [('least', {}), ('bound', {'page': 1}), ('bound', {'page': 9})]
     """
-    schema = _sampling_schema(contract, tuple(sorted(fixture_paths)))
+    schema = sampling_schema(contract, tuple(sorted(fixture_paths)))
     found = [*shown_examples(contract, instructions, schema.get("properties", {}))]
     if base is None:
         base = _smallest(contract, schema, found)
@@ -144,7 +150,7 @@ def _resolved(contract: Contract) -> dict[str, Any]:
     return schema
 
 
-def _sampling_schema(contract: Contract, fixtures: tuple[str, ...]) -> dict[str, Any]:
+def sampling_schema(contract: Contract, fixtures: tuple[str, ...]) -> dict[str, Any]:
     """Return the schema to draw values from: values quoted in descriptions become
     examples, and paths get names of possible files.
     """

@@ -175,6 +175,12 @@ _TEXTS = {
     "<rect width='8' height='8'/></svg>\n",
 }
 _PDF_PAGES = 10
+_DRAWN = (
+    b" 0.5 w 72.127 700.373 m 539.651 700.373 l S 72.127 640.258 m 539.651 640.258 l S"
+    b" 90.346 660.127 10.251 10.251 re S"
+)
+"""Two lines across a page and a box between them."""
+
 _DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 _SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -368,6 +374,7 @@ def _pdf() -> bytes:
     ]
     for page, number in enumerate(numbers, 1):
         content = b"BT /F1 12 Tf 72 720 Td (A line of text on page %d.) Tj ET" % page
+        content += _DRAWN
         objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
             b"/Resources<</Font<</F1 3 0 R>>>>>>" % (number + 1)

@@ -25,7 +25,7 @@ from skillruntime.testing.skill_tests.runs import Run
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["search_options", "telling_runs"]
+__all__ = ["runs_at_bounds", "search_options", "telling_runs"]
 
 _MOST_TRIES = 10
 """The most calls for one option."""
@@ -84,6 +84,24 @@ def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
             if run.has_ended_well or other.has_ended_well:
                 found.setdefault(name, run)
     return found
+
+
+def runs_at_bounds(runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the runs on both sides of a bound: with the next number and otherwise the
+    same arguments, the answer is another one.
+    """
+    known = {}
+    for run in runs:
+        known[_key(run.case.arguments)] = run
+    for run in runs:
+        name = run.case.parameter or ""
+        value = run.case.arguments.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        other = known.get(_key({**run.case.arguments, name: value + 1}))
+        if other is not None and other.answer != run.answer:
+            yield run
+            yield other
 
 
 def _further_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[Case]:

@@ -1,0 +1,187 @@
+"""Look for calls that execute lines of a Python script, or go from one line to another,
+that no call so far did. A fault shows only in a call that executes it.
+
+Each call changes one that reached something new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+
+from skillruntime.testing.skill_tests.inputs.calls import sampling_schema
+from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.inputs.script_literals import (
+    read_literals,
+    read_modules,
+)
+from skillruntime.testing.skill_tests.inputs.script_members import document_with_members
+from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.search.changed_calls import (
+    Known,
+    with_a_change,
+    with_another_file,
+    with_both,
+    with_literals,
+    with_pairs_of_members,
+    with_paths,
+)
+from skillruntime.testing.skill_tests.search.reached_lines import Step
+
+if TYPE_CHECKING:
+    from skillruntime.testing.skill_tests.calling import Caller
+
+__all__ = ["search_lines"]
+
+_MOST_BASES = 12
+"""The most runs that others are built on."""
+
+_AT_FIRST = 3
+_AT_ONCE = 3
+_FRUITLESS = 6
+"""So many calls of one source in a row that reach nothing new end it."""
+
+_ALL_FRUITLESS = 40
+"""So many calls in a row that reach nothing new end the search."""
+
+Make = Callable[[Case], Awaitable[Run | None]]
+"""Makes a call, and returns None if no more calls are allowed."""
+
+
+@dataclass(slots=True)
+class _Source:
+    """A source of calls."""
+
+    cases: Iterator[Case]
+    fruitless: int = 0
+    """How many of its last calls reached nothing new."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """What the calls have reached so far, and the sources of further calls."""
+
+    caller: Caller
+    known: Known
+    make: Make
+    made: set[str]
+    reached: set[Step]
+    bases: list[Run] = field(default_factory=list)
+    sources: deque[_Source] = field(default_factory=deque)
+    fruitless: int = 0
+
+    def build_on(self, base: Run) -> None:
+        """Add the sources of calls that change *base*, before those of others."""
+        is_known = any(base is other for other in self.bases)
+        if is_known or len(self.bases) == _MOST_BASES:
+            return
+        others = [*reversed(self.bases)]
+        self.bases.append(base)
+        for cases in (
+            with_pairs_of_members(self.known, base),
+            with_both(base, others),
+            with_a_change(self.known, base),
+            with_literals(self.known, base),
+            with_paths(self.known, base),
+            with_another_file(self.known, base),
+        ):
+            self.sources.appendleft(_Source(cases))
+
+    def next_case(self, source: _Source) -> Case | None:
+        """Return the next valid call of *source* that was not made."""
+        for case in source.cases:
+            key = _key(self.caller.with_known_names(case))
+            if key in self.made:
+                continue
+            self.made.add(key)
+            if self.caller.subject.contract.input.is_valid(case.arguments):
+                return case
+        return None
+
+
+async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
+    """Make further calls while they reach something new; *runs* are the ones so far.
+    The sources of calls take turns.
+    """
+    reached: set[Step] = set()
+    for run in runs:
+        reached |= run.steps
+    if not reached:
+        return  # not a Python script, or it was not traced
+    subject = caller.subject
+    script = subject.skill.directory / str(subject.contract.run.get("script"))
+    known = Known(
+        sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
+        read_literals(script),
+        document_with_members(read_modules(script)),
+        caller.variants,
+    )
+    made = {_key(run.case) for run in runs}
+    search = _Search(caller, known, make, made, reached)
+    for run in reversed(_widest(runs)):
+        search.build_on(run)
+    while search.sources and search.fruitless < _ALL_FRUITLESS and not subject.is_over:
+        number = min(_AT_ONCE, len(search.sources))
+        batch = [search.sources.popleft() for _ in range(number)]
+        if not await _make_batch(batch, search):
+            return
+
+
+def _widest(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs to build on at first: those that together reach the most, first
+    of those that worked, then of all; and the one that worked with the most arguments.
+    """
+    good = [run for run in runs if run.has_ended_well]
+    found: list[Run] = []
+    reached: set[Step] = set()
+    for group in (good, runs):
+        for _ in range(min(_AT_FIRST, len(group))):
+            best = max(group, key=lambda run: _width(run, reached))
+            if found and not best.steps - reached:
+                break
+            found.append(best)
+            reached |= best.steps
+    found += sorted(good, key=lambda run: len(run.case.arguments))[-1:]
+    return found
+
+
+def _width(run: Run, reached: set[Step]) -> tuple[int, int]:
+    return len(run.steps - reached), len(run.case.arguments)
+
+
+async def _make_batch(batch: Sequence[_Source], search: _Search) -> bool:
+    """Make the next call of each source, at the same time; return whether more calls
+    are allowed.
+    """
+    made: list[tuple[_Source, Run | None]] = []
+
+    async def make_one(source: _Source, case: Case) -> None:
+        made.append((source, await search.make(case)))
+
+    async with anyio.create_task_group() as group:
+        for source in batch:
+            case = search.next_case(source)
+            if case is not None:
+                group.start_soon(make_one, source, case)
+    for source, run in made:
+        if run is None:
+            return False
+        source.fruitless += 1
+        search.fruitless += 1
+        if run.steps - search.reached:
+            search.reached |= run.steps
+            source.fruitless = 0
+            search.fruitless = 0
+            search.build_on(run)
+        if source.fruitless < _FRUITLESS:
+            search.sources.append(source)
+    return True
+
+
+def _key(case: Case) -> str:
+    return json.dumps(case.arguments, sort_keys=True)

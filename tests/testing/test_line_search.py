@@ -1,0 +1,271 @@
+"""Calls that execute further lines of a script: `skill_tests/search/`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand, SandboxLevel
+from skillruntime.runtime.scripts.process import PlainProcess
+from skillruntime.runtime.scripts.python_start import python_words
+from skillruntime.testing.skill_tests.inputs.script_literals import read_literals
+from skillruntime.testing.skill_tests.search.reached_lines import (
+    TracingSandbox,
+    noted_steps,
+)
+from tests.testing.test_skill_tests import checks_of, outcome, write_skill
+
+SCRIPT = """\
+import sys
+import own
+def double(n):
+    return 2 * n
+for n in range(2):
+    own.show(double(n))
+print("on stderr", file=sys.stderr, end="")
+sys.exit(3)
+"""
+TEXT = {"type": "string", "default": "a"}
+PATH = {"type": "string", "format": "path"}
+
+
+class Echo:
+    """A sandbox that runs nothing, and writes the command to stderr."""
+
+    level: SandboxLevel = "none"
+
+    async def run(
+        self,
+        command: SandboxCommand,
+        *,
+        on_stopped: Callable[[bool], object] | None = None,
+    ) -> Finished:
+        return Finished(0, b"", " ".join(command.argv).encode())
+
+
+def schema_of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def recorded_text(path: Path, code: str, /, **properties: Any) -> str:
+    """Return the cases that are recorded from a skill with these *properties*."""
+    directory = write_skill(path, code, input=schema_of(**properties))
+    outcome(path, calls=150, seconds=600, record=True)
+    return (directory / "tests" / "cases.yaml").read_text()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("folder", ["scripts", "."])
+def test_a_traced_script_prints_the_same(tmp_path: Path, folder: str) -> None:
+    """Its steps are noted, by file of the skill, and only where they are asked for."""
+    directory = tmp_path / folder
+    directory.mkdir(exist_ok=True)
+    (directory / "main.py").write_text(SCRIPT)
+    (directory / "own.py").write_text("def show(text):\n    print(text)\n")
+    command = SandboxCommand(
+        (sys.executable, *python_words(tmp_path, directory / "main.py")),
+        tmp_path,
+        skills=(tmp_path,),
+    )
+    run = partial(anyio.run, TracingSandbox(PlainProcess()).run, command)
+
+    plain = run()
+    with noted_steps() as steps:
+        traced = run()
+
+    prefix = "" if folder == "." else f"{folder}/"
+    assert (plain.stdout, plain.stderr) == (b"0\n2\n", b"on stderr")
+    assert (traced.stdout, traced.stderr) == (plain.stdout, plain.stderr)
+    assert (plain.exit_code, traced.exit_code) == (3, 3)
+    assert {step for step in steps if step[0] == f"{prefix}own.py"} == {
+        (f"{prefix}own.py", 0, 1),
+        (f"{prefix}own.py", 0, 2),
+    }
+    assert (f"{prefix}main.py", 6, 5) in steps
+
+
+def test_only_python_is_traced(tmp_path: Path) -> None:
+    """The words of another interpreter stay as they are."""
+    words = ("/usr/bin/node", "/skill/scripts/a.js", "x.py")
+    command = SandboxCommand(words, tmp_path, skills=(tmp_path,))
+
+    with noted_steps() as steps:
+        finished = anyio.run(TracingSandbox(Echo()).run, command)
+
+    assert finished.stderr.decode() == " ".join(words)
+    assert steps == set()
+
+
+def test_a_note_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    """Only the end of stderr is kept."""
+    argv = ("/bin/sh", "<steps of the traced script>AAAA\n")
+    command = SandboxCommand(argv, tmp_path, skills=(tmp_path,))
+
+    with noted_steps() as steps:
+        finished = anyio.run(TracingSandbox(Echo()).run, command)
+
+    assert (finished.stderr, steps) == (b"/bin/sh ", set())
+
+
+@pytest.mark.processes
+def test_a_trace_is_never_the_cause_of_a_failure(tmp_path: Path) -> None:
+    """A call that fails is repeated without it."""
+    code = 'if sys.gettrace(): raise KeyError("traced")\nresult = {"text": "a"}'
+    write_skill(tmp_path, code)
+
+    result = outcome(tmp_path)
+
+    assert (result.status, result.failures) == ("passed", [])
+
+
+@pytest.mark.processes
+def test_a_text_of_the_source_is_tried(tmp_path: Path) -> None:
+    """Those beside the name of a parameter, in lists and in patterns."""
+    code = """
+    import re
+    text = sent.get("text", "a")
+    result = {"text": "nothing"}
+    if text == "open sesame":
+        result["text"] = "open"
+    elif re.search(r"^no\\\\. \\\\d{3}", text, re.MULTILINE):
+        result["text"] = "a number"
+    elif text.startswith("x-"):
+        result["text"] = "further"
+    """
+
+    written = recorded_text(tmp_path, code, text=TEXT)
+
+    for text in ("open", "a number", "further"):
+        assert f'data: {{"text": "{text}"}}' in written
+
+
+@pytest.mark.processes
+def test_a_number_beyond_a_bound_of_the_source_is_tried(tmp_path: Path) -> None:
+    """And the number at the bound."""
+    code = 'result = {"text": "many" if sent.get("n", 0) > 740 else "few"}'
+
+    written = recorded_text(tmp_path, code, n={"type": "integer"})
+
+    assert '- arguments: {"n": 741}\n  data: {"text": "many"}' in written
+
+
+@pytest.mark.processes
+def test_a_file_with_the_members_that_the_script_reads_is_made(tmp_path: Path) -> None:
+    """Deep members too, of the kinds that the script needs."""
+    code = """
+    result = {"text": "no file"}
+    if "path" in sent:
+        data = json.load(open(sent["path"]))
+        if "reports" not in data:
+            sys.exit("no reports")
+        total = 0
+        for report in data["reports"]:
+            total += report.get("sales", 0)
+        result = {"text": str(total)}
+    """
+
+    written = recorded_text(tmp_path, code, path=PATH | {"examples": ["a.json"]})
+
+    assert '- arguments: {"path": "members.json"}\n  data: {"text": "7"}' in written
+    members = json.loads((tmp_path / "repeat/tests/members.json").read_text())
+    assert [report["sales"] for report in members["reports"]] == [3, 4]
+
+
+@pytest.mark.processes
+def test_a_directory_with_the_files_that_the_script_looks_for_is_made(
+    tmp_path: Path,
+) -> None:
+    """By name, suffix and pattern."""
+    code = """
+    from pathlib import Path
+    root = Path(sent.get("root", "."))
+    found = [len([*root.glob("**/locales/**/*.json")]), len([*root.rglob("*.po")])]
+    if (root / "setup.toml").exists():
+        found.append("setup")
+    result = {"text": str(found)}
+    """
+
+    written = recorded_text(tmp_path, code, root={"type": "string", "default": "."})
+
+    assert '"root": "project"}\n  data: {"text": "[2, 2, \'setup\']"}' in written
+
+
+@pytest.mark.processes
+def test_members_of_two_enums_are_tried_together(tmp_path: Path) -> None:
+    """Those at equal positions first, because they often mean the same."""
+    units = ["a1", "a2", "b1", "b2", "c1", "c2"]
+    unit = {"type": "string", "enum": units, "default": "a1"}
+    code = """
+    result = {"text": "other"}
+    if (sent.get("from"), sent.get("to")) == ("c2", "c2"):
+        result["text"] = "both"
+    """
+
+    written = recorded_text(tmp_path, code, **{"from": unit, "to": unit})
+
+    assert 'data: {"text": "both"}' in written
+
+
+@pytest.mark.processes
+def test_the_search_ends_when_nothing_new_is_reached(tmp_path: Path) -> None:
+    """It does not use up the calls."""
+    write_skill(tmp_path, 'result = {"text": sent["text"]}')
+
+    result = outcome(tmp_path, calls=1000, seconds=600)
+
+    assert result.status == "passed"
+    assert result.made < 80
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("error", "checks"),
+    [('ValueError("no name")', set()), ('RuntimeError("broken")', {"traceback"})],
+)
+def test_an_error_about_the_form_of_a_made_file_is_no_failure(
+    tmp_path: Path, error: str, checks: set[str]
+) -> None:
+    """No contract describes the content of a file."""
+    code = f"""
+    result = {{"text": ""}}
+    if "path" in sent and not open(sent["path"]).read():
+        raise {error}
+    """
+    path = PATH | {"examples": ["a.txt"]}
+    write_skill(tmp_path, code, input=schema_of(path=path))
+
+    result = outcome(tmp_path, calls=150, seconds=600)
+
+    assert checks_of(result) == checks
+
+
+def test_literals_are_read_from_the_modules_of_a_script(tmp_path: Path) -> None:
+    """Without what decides whether the script is started or imported."""
+    (tmp_path / "main.py").write_text(
+        "import re\nfrom own import f\n"
+        'if args.mode in ("fast", "slow"): f()\n'
+        'if len(text) > 40: print(row["name"], row.get("day"), text[:50])\n'
+        'if __name__ == "__main__": re.match(r"v\\d", "v1")\n'
+    )
+    (tmp_path / "own.py").write_text('def f():\n    KINDS = ["a", "\\x1b[0m"]\n')
+
+    literals = read_literals(tmp_path / "main.py")
+
+    assert literals.beside["mode"] == ["fast", "slow"]
+    assert literals.lengths == [40, 50]
+    assert literals.keys == ["name", "day"]
+    assert literals.texts == ["fast", "slow", "a"]
+    assert literals.patterns[0] == "v1"
+    assert [len(line) for line in literals.as_text().splitlines()][-4:] == [
+        40,
+        41,
+        50,
+        51,
+    ]
