@@ -512,9 +512,9 @@ class _Reading:
         one or a valid one.
         """
         path = f"{directory}/{file_name}"
-        reused = self.reuse(path)
-        if reused is not None:
-            return reused
+        known_position = self.reusable.get(path)
+        if known_position is not None and self.known is not None:
+            return self.reuse(self.known, known_position)
         try:
             # Open the file before examining it: a path that was examined can name
             # another file when it is opened.
@@ -577,14 +577,10 @@ class _Reading:
         self.entries.append(entry)
         return _VALID
 
-    def reuse(self, path: str) -> int | None:
-        """Take the known entry of *path*, if its file has not changed; return whether
-        it is a valid skill.
+    def reuse(self, known: Snapshot, position: int) -> int:
+        """Take the *known* entry at *position*, whose file has not changed; return
+        whether it is a valid skill.
         """
-        position = self.reusable.get(path)
-        if position is None or self.known is None:
-            return None
-        known = self.known
         self.reused += 1
         self.entries.append(known.entries[position])
         self.stamps += known.stamp(position)
