@@ -4,6 +4,7 @@ without them.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.server.parts import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
 engine_instance = needs.package("skillruntime.server.executions.postgres.instance")
+engine_tables = needs.package("skillruntime.server.executions.postgres.tables")
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -38,6 +40,26 @@ async def test_a_server_with_a_free_place_begins_what_it_accepts(
 
     assert last.status is ExecutionStatus.COMPLETED
     assert ran == ["exec-a", "exec-b"]
+
+
+async def test_a_server_starts_though_its_machine_is_too_busy_to_ask_at_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six seconds are too long for a request, but not for a start."""
+    now = engine_tables.EngineTables.now
+
+    def late(self: Any) -> float:
+        time.sleep(6.0)
+        return float(now(self))
+
+    monkeypatch.setattr(engine_tables.EngineTables, "now", late)
+    ran: list[str] = []
+
+    async with opened(counting(ran), url) as executions:
+        await executions.submit(ticket("a"))
+        last = await ended(executions, "exec-a")
+
+    assert last.status is ExecutionStatus.COMPLETED
 
 
 async def test_a_late_report_of_progress_does_not_alter_what_has_ended(

@@ -85,6 +85,10 @@ _T = TypeVar("_T")
 _log = logging.getLogger("skillruntime.server")
 _SUBMIT: Final = 0.9
 """Seconds until a submission is refused because the database does not answer."""
+_START: Final = 30.0
+"""Seconds until a start is given up because the database does not answer: no caller
+waits for it, and the machine may be busy with other starts.
+"""
 _ASK: Final = 5.0
 """Seconds until any other request is refused because the database does not answer."""
 _RUNNING_LOOK: Final = 5
@@ -169,7 +173,7 @@ class EngineExecutions:
         """How many executions waited or ran when this server started."""
 
     async def __aenter__(self) -> EngineExecutions:
-        self._set_clock(await self._ask(self._tables.now))
+        self._set_clock(await self._ask(self._tables.now, within=_START))
         try:
             # Launch the engine on this thread, because it runs workflows in the event
             # loop of the thread that launches it.
