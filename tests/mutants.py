@@ -164,6 +164,7 @@ def main() -> None:
     packages = options.package or PACKAGES
     killed = 0
     with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)  # some tests run scripts as another user
         copied = Path(made) / "checkout"
         ignored = shutil.ignore_patterns(".git", "__pycache__", ".nox", ".*_cache")
         shutil.copytree(ROOT, copied, ignore=ignored)
