@@ -4,6 +4,7 @@ meaning stays.
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from skillruntime.catalog.visibility import (
     framed,
     hidden_characters,
     is_visible,
+    is_visible_utf_8,
     unescaped,
     visible_line,
     without_tag,
@@ -366,3 +368,22 @@ def test_other_brackets_stay(text: str) -> None:
     """Code, HTML and placeholders are not marks."""
     assert escaped(text) == text
     assert without_tag("skill", text) == text
+
+
+def test_bytes_are_judged_as_their_text() -> None:
+    """Discovery tests a frontmatter before it is decoded."""
+    for character in islice(every_character(), 0, None, 61):
+        text = f"a {character}"
+        data = text.encode("utf-8", "surrogatepass")
+        assert is_visible_utf_8(data) is is_visible(text), ascii(character)
+
+
+def test_a_character_that_yaml_forbids_is_hidden() -> None:
+    """So text without hidden characters needs no second test before it is scanned."""
+    forbidden = pkgutil.resolve_name(
+        "skillruntime.catalog.frontmatter.simple_frontmatter:_UNPRINTABLE"
+    )
+    characters = forbidden.findall("".join(every_character()))
+
+    assert len(characters) > 2_000
+    assert [each for each in characters if is_visible(each)] == []
