@@ -1,11 +1,12 @@
-"""How many faults of scripts `skillruntime test` finds, without and with recorded cases.
+"""How many faults of scripts `skillruntime test` finds.
 
-    python benchmarks/skill_faults.py SKILLS... [--faults 100] [--seed 1] [--jobs 2]
+    python benchmarks/skill_faults.py SKILLS... [--faults 100] [--seed 1 2] [--jobs 2]
 
 SKILLS are directories of skills. Faults are drawn at random, with a seed, from all
 places of each kind in the Python files that the script of a tool can import from its
 directory, before anything is run; each is written into a copy of its skill. Whether a
-call reaches the place plays no part.
+call reaches the place plays no part. With several seeds, *faults* are drawn with each;
+--kinds leaves out the drawn faults of other kinds.
 
 Kinds that a contract can show: an exception (a function raises), a print (a function
 prints), a wrong type or a missing key (a value of a dictionary that is returned), a
@@ -13,11 +14,12 @@ write (a function of a read_only callable writes a file), a file (what a call wr
 not written), a bound (a number at the contract's maximum is refused). A contract that
 was derived from the script's command line declares no result, so there only an
 exception. Kinds that no contract shows: a wrong number (a constant plus one), an ignored
-option (a parameter that was sent is dropped).
+option (a parameter that was sent is dropped). They are looked for with the cases that
+were recorded from the skill without the fault.
 
 Each fault notes that it was executed, so that the faults that no call reached and those
-that were reached and missed are counted apart. A tool that is not testable without a fault is counted
-apart. Prints a line for each fault, and the shares of each kind.
+that were reached and missed are counted apart. A tool that is not testable without a fault
+is counted apart. Prints a line for each fault, and the shares of each kind.
 """
 
 from __future__ import annotations
@@ -102,8 +104,8 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a fault: ``found``, ``by cases``, ``missed``, ``not reached`` or
-    ``not testable``; and the seconds of CPU of the test that looked for it.
+    """What became of a fault: ``found``, ``missed``, ``not reached`` or ``not
+    testable``; and the seconds of CPU of the test that looked for it.
     """
 
     fault: Fault
@@ -117,14 +119,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("skills", nargs="+", type=Path)
     parser.add_argument("--faults", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, nargs="+", default=[1])
+    parser.add_argument("--kinds", nargs="+", default=[*SHOWN, *HIDDEN])
     # More than a skill's 60 seconds, so that a busy machine leaves out no call.
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     places = [place for root in options.skills for place in places_of(root)]
-    drawn = draw(places, options.faults, random.Random(options.seed))
-    print(f"{len(places):,} places, {len(drawn)} faults, seed {options.seed}")
+    drawn = []
+    for seed in options.seed:
+        for fault in draw(places, options.faults, random.Random(seed)):
+            if fault.kind in options.kinds:
+                drawn.append(fault)
+    seeds = ", ".join(map(str, options.seed))
+    print(f"{len(places):,} places, {len(drawn)} faults, seeds {seeds}", flush=True)
     tools = sorted({(fault.callable, fault.skill) for fault in drawn})
     outcomes = []
     with (
@@ -132,9 +140,12 @@ def main() -> None:
         ProcessPoolExecutor(options.jobs) as pool,
     ):
         start = partial(baseline_of, directory=Path(directory), seconds=options.seconds)
-        baselines = dict(zip(tools, pool.map(start, tools), strict=True))
-        for baseline in baselines.values():
-            print(f"{baseline.status:12} {baseline.name}  {baseline.message}")
+        baselines = {}
+        for tool, baseline in zip(tools, pool.map(start, tools), strict=True):
+            baselines[tool] = baseline
+            print(
+                f"{baseline.status:12} {baseline.name}  {baseline.message}", flush=True
+            )
         own = [baselines[fault.callable, fault.skill] for fault in drawn]
         look_for = partial(outcome_of, seconds=options.seconds)
         for outcome in pool.map(look_for, drawn, own):
@@ -151,9 +162,9 @@ def main() -> None:
 
 def print_shares(outcomes: list[Outcome]) -> None:
     """Print, for each kind, the faults, those in testable tools, those that a call
-    reached, and which of the testable ones were found without and with cases.
+    reached, and those that were found.
     """
-    print(f"\n{'':12} drawn testable reached   found with cases")
+    print(f"\n{'':12} drawn testable reached   found")
     for kinds in (SHOWN, HIDDEN):
         rows = [(kind, {kind}) for kind in kinds]
         rows.append(("together", set(kinds)))
@@ -162,10 +173,9 @@ def print_shares(outcomes: list[Outcome]) -> None:
             testable = [answer for answer in answers if answer != "not testable"]
             reached = [answer for answer in testable if answer != "not reached"]
             found = testable.count("found")
-            with_cases = found + testable.count("by cases")
             print(
                 f"{label:12} {len(answers):5} {len(testable):8} {len(reached):7} "
-                f"{found:7} {with_cases:10}"
+                f"{found:7}"
             )
 
 
@@ -383,13 +393,15 @@ def replaced(text: str, node: ast.expr, form: str) -> str:
 
 
 def baseline_of(tool: tuple[str, Path], directory: Path, seconds: float) -> Baseline:
-    """Test the tool without a fault in a copy of its skill in *directory*, and record
-    its cases there.
+    """Test the tool without a fault in a copy of its skill in *directory*, record its
+    cases there, and test it with them: they must not fail.
     """
     name, skill = tool
     copy = directory / name.replace("/", "_") / skill.name
     shutil.copytree(skill, copy)
     result = tested(copy, name, seconds, record=True)
+    if result.status == "passed":
+        result = tested(copy, name, seconds, calls=1)
     status = result.status
     if result.failures:
         message = f"[{result.failures[0].check}] {result.failures[0].message}"
@@ -399,8 +411,9 @@ def baseline_of(tool: tuple[str, Path], directory: Path, seconds: float) -> Base
 
 
 def outcome_of(fault: Fault, baseline: Baseline, seconds: float) -> Outcome:
-    """Return whether the test fails on a copy of the skill with *fault*, without and
-    with the cases that were recorded without it.
+    """Return whether the test fails on a copy of the skill with *fault*; if no contract
+    shows its kind, with the cases that were recorded without it, and no more generated
+    calls than one.
     """
     if baseline.status != "passed":
         return Outcome(fault, "not testable", baseline.message, 0.0)
@@ -410,7 +423,12 @@ def outcome_of(fault: Fault, baseline: Baseline, seconds: float) -> Outcome:
         shutil.copytree(fault.skill, copy)
         mark = Path(temporary) / "mark"
         (copy / fault.file).write_text(fault.text.replace(MARK, str(mark)))
-        result = tested(copy, fault.callable, seconds)
+        cases = baseline.directory / "tests"
+        if fault.kind in HIDDEN and cases.is_dir():
+            shutil.copytree(cases, copy / "tests", dirs_exist_ok=True)
+            result = tested(copy, fault.callable, seconds, calls=1)
+        else:
+            result = tested(copy, fault.callable, seconds)
         seconds_used = cpu_seconds() - started
         if result.failures:
             first = result.failures[0]
@@ -418,14 +436,6 @@ def outcome_of(fault: Fault, baseline: Baseline, seconds: float) -> Outcome:
             return Outcome(fault, "found", message, seconds_used)
         answer = "missed" if mark.exists() else "not reached"
         message = f"{result.made} calls, {result.succeeded} with a result"
-        cases = baseline.directory / "tests"
-        if fault.kind in HIDDEN and cases.is_dir():
-            shutil.copytree(cases, copy / "tests", dirs_exist_ok=True)
-            # The generated calls found nothing, so one of them is enough.
-            failures = tested(copy, fault.callable, seconds, calls=1).failures
-            if failures:
-                answer = "by cases"
-                message = failures[0].message[:150]
         return Outcome(fault, answer, message, seconds_used)
 
 

@@ -57,7 +57,7 @@ def schema_of(**properties: Any) -> dict[str, Any]:
 def recorded_text(path: Path, code: str, /, **properties: Any) -> str:
     """Return the cases that are recorded from a skill with these *properties*."""
     directory = write_skill(path, code, input=schema_of(**properties))
-    outcome(path, calls=150, seconds=600, record=True)
+    outcome(path, calls=150, record=True)
     return (directory / "tests" / "cases.yaml").read_text()
 
 
@@ -218,7 +218,7 @@ def test_the_search_ends_when_nothing_new_is_reached(tmp_path: Path) -> None:
     """It does not use up the calls."""
     write_skill(tmp_path, 'result = {"text": sent["text"]}')
 
-    result = outcome(tmp_path, calls=1000, seconds=600)
+    result = outcome(tmp_path, calls=1000)
 
     assert result.status == "passed"
     assert result.made < 80
@@ -241,7 +241,7 @@ def test_an_error_about_the_form_of_a_made_file_is_no_failure(
     path = PATH | {"examples": ["a.txt"]}
     write_skill(tmp_path, code, input=schema_of(path=path))
 
-    result = outcome(tmp_path, calls=150, seconds=600)
+    result = outcome(tmp_path, calls=150)
 
     assert checks_of(result) == checks
 

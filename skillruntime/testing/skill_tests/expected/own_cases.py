@@ -271,7 +271,7 @@ def _with_something_new(runs: Sequence[Run], own: Sequence[Run]) -> list[Run]:
     """
     found: list[Run] = []
     answers = {_exact_answer(run) for run in own}
-    parameters: set[str | None] = set()
+    parameters: set[str | None] = {None}
     reached: set[Step] = set()
     for run in own:
         parameters.update(run.case.arguments)
@@ -289,7 +289,7 @@ def _with_something_new(runs: Sequence[Run], own: Sequence[Run]) -> list[Run]:
             parameters.add(option)
     left = [*runs]
     while left:
-        widest = max(left, key=lambda run: len(run.steps - reached))
+        widest = max(left, key=lambda run: _width(run, reached))
         if not widest.steps - reached:
             break
         left.remove(widest)
@@ -304,6 +304,13 @@ def _with_something_new(runs: Sequence[Run], own: Sequence[Run]) -> list[Run]:
         if run.case.parameter not in parameters:
             add(run)
     return found
+
+
+def _width(run: Run, reached: set[Step]) -> tuple[int, int]:
+    """Return how much *run* executes that was not *reached*; of equal ones, the
+    smallest call is the greatest.
+    """
+    return len(run.steps - reached), -len(run.case.arguments)
 
 
 def _exact_answer(run: Run) -> str:

@@ -108,8 +108,12 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     """Make further calls while they reach something new; *runs* are the ones so far.
     The sources of calls take turns.
     """
+    # The author's own cases play no part, and neither does the order in which calls
+    # end: recording a second time tries the same calls.
+    generated = [run for run in runs if run.case.kind != "own"]
+    generated.sort(key=lambda run: _key(run.case))
     reached: set[Step] = set()
-    for run in runs:
+    for run in generated:
         reached |= run.steps
     if not reached:
         return  # not a Python script, or it was not traced
@@ -121,9 +125,9 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
         document_with_members(read_modules(script)),
         caller.variants,
     )
-    made = {_key(run.case) for run in runs}
+    made = {_key(run.case) for run in generated}
     search = _Search(caller, known, make, made, reached)
-    for run in reversed(_widest(runs)):
+    for run in reversed(_widest(generated)):
         search.build_on(run)
     while search.sources and search.fruitless < _ALL_FRUITLESS and not subject.is_over:
         number = min(_AT_ONCE, len(search.sources))
@@ -158,17 +162,18 @@ async def _make_batch(batch: Sequence[_Source], search: _Search) -> bool:
     """Make the next call of each source, at the same time; return whether more calls
     are allowed.
     """
-    made: list[tuple[_Source, Run | None]] = []
+    cases = [(source, search.next_case(source)) for source in batch]
+    turns = [(source, case) for source, case in cases if case is not None]
+    made: dict[int, Run | None] = {}
 
-    async def make_one(source: _Source, case: Case) -> None:
-        made.append((source, await search.make(case)))
+    async def make_one(number: int, case: Case) -> None:
+        made[number] = await search.make(case)
 
     async with anyio.create_task_group() as group:
-        for source in batch:
-            case = search.next_case(source)
-            if case is not None:
-                group.start_soon(make_one, source, case)
-    for source, run in made:
+        for number, (_, case) in enumerate(turns):
+            group.start_soon(make_one, number, case)
+    for number, (source, _) in enumerate(turns):
+        run = made[number]
         if run is None:
             return False
         source.fruitless += 1
