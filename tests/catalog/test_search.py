@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from skillruntime.catalog import SearchIndex, SkillMetadata, discover
 from skillruntime.catalog.search.segment import MOST_READ
-from skillruntime.catalog.search.words import parts_of, stem, words_of
+from skillruntime.catalog.search.words import joined_words, stem, words_of
 from tests.catalog.conftest import WriteSkill
 
 
@@ -281,11 +282,16 @@ def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
 def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> None:
     """Every hit has a positive score and a word in common with the query."""
     skills = [SkillMetadata(f"skill-{n}", text, "/") for n, text in enumerate(texts)]
-    wanted = {stem(word) for word in (*words_of(query), *parts_of(query))}
+    wanted = _stems(query)
     for hit in SearchIndex(skills, bodies=False).search(query):
         own = f"{hit.name} {hit.description}"
         assert hit.score > 0
-        assert wanted & {stem(word) for word in (*words_of(own), *parts_of(own))}
+        assert wanted & _stems(own)
+
+
+def _stems(text: str) -> set[str]:
+    words = [*words_of(text), *chain(*joined_words(text).values())]
+    return {*map(stem, words)}
 
 
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
@@ -427,7 +433,7 @@ def test_a_query_reads_a_bounded_number_of_postings() -> None:
 
     matches = part.find(reading, ["left", "right"], MOST_READ)
 
-    assert sum(read) == 2 * 5 * MOST_READ
+    assert sum(read) == 2 * 4 * MOST_READ
     assert all(found.skills == 3_001 for found in matches.postings.values())
     assert index.search("left right", 1)[0].name == "left-right"
 
@@ -445,6 +451,47 @@ def test_words_at_the_beginning_of_the_instructions_count_more(
 
     assert [hit.name for hit in hits] == ["soon", "late"]
     assert hits[0].score > hits[1].score
+
+
+def test_a_word_counts_more_in_a_description_than_in_instructions(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
+    """Even if long instructions repeat it."""
+    head = "---\nname: {}\ndescription: {}\n---\n"
+    write_skill("says", text=head.format("says", "Feeds a walrus.") + "Do it.")
+    words = " ".join(f"filler{n}" for n in range(850)) + " walrus" * 6
+    write_skill("uses", text=head.format("uses", "Feeds a seal.") + words)
+
+    found = [hit.name for hit in discover(tmp_path / "skills").search("walrus")]
+
+    assert found == ["says", "uses"]
+
+
+def test_the_parts_of_a_joined_word_are_searched_if_no_skill_has_the_whole() -> None:
+    """A known word says more than its parts."""
+    skills = [
+        SkillMetadata("hosting", "GitHub projects.", "/"),
+        SkillMetadata("hubs", "Git and hub, hub and git.", "/"),
+    ]
+
+    def found(query: str) -> list[str]:
+        hits = SearchIndex(skills, bodies=False).search(query)
+        return [hit.name for hit in hits]
+
+    assert found("GitHub") == ["hosting"]
+    assert {*found("HubGit")} == {"hosting", "hubs"}
+
+
+def test_numbers_and_letters_in_instructions_are_words(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
+    """Such as versions and the names of languages."""
+    text = "---\nname: pro\ndescription: One.\n---\nWrites R for version 4.\n"
+    write_skill("pro", text=text)
+    catalog = discover(tmp_path / "skills")
+
+    for query in ("R", "4"):
+        assert [hit.name for hit in catalog.search(query)] == ["pro"]
 
 
 def test_words_of_most_skills_do_not_count_if_others_are_found() -> None:

@@ -8,10 +8,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
+from itertools import chain
 from math import log
 
 from skillruntime.catalog.search.segment import Segment, Stems, Texts, build_segment
-from skillruntime.catalog.search.words import parts_of, words_of
+from skillruntime.catalog.search.words import joined_words, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Descriptions"]
@@ -27,7 +28,7 @@ class Descriptions:
         self._positions: dict[str, list[int]] = defaultdict(list)
         for position, skill in enumerate(skills):
             text = f"{skill.name} {skill.description}"
-            for word in {*words_of(text), *parts_of(text)}:
+            for word in {*words_of(text), *chain(*joined_words(text).values())}:
                 self._positions[word].append(position)
         # Stem words only when a query needs them: there are tens of thousands.
         self._words = sorted(self._positions)

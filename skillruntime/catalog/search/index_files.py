@@ -24,7 +24,7 @@ __all__ = ["load_segments", "remove_segments", "save_segment", "search_file"]
 # Raise the number with every change of the format, the weights or the words (`words`).
 # Numbers are stored in this machine's byte order, because the file is used on one
 # machine.
-_FORMAT = f"12-{sys.byteorder}"
+_FORMAT = f"13-{sys.byteorder}"
 _DIRECTORY = "search"
 _SUFFIX = ".index"
 _MOST_SETS = 16

@@ -2,7 +2,8 @@
 again, by the pairs of adjacent query words that are also adjacent in the skill.
 
 A query may be a whole paragraph: every word counts except stop words, and a repeated
-word counts by the logarithm of its frequency. The work depends on the number of
+word counts by the logarithm of its frequency (5 more of the 802 requests of the
+benchmarks rank their skill first than if it counts each time). The work depends on the number of
 postings that are read, at most `MOST_READ` for each word, and not on the number of
 skills.
 """
@@ -10,35 +11,30 @@ skills.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from heapq import nlargest
-from itertools import chain, compress, pairwise
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 from math import log, log2
 from operator import itemgetter
 from typing import NamedTuple
 
 from skillruntime.catalog.search.segment import (
+    NUMBER_BITS,
     WEIGHT_OF_ONE,
     Postings,
     Read,
     Segment,
     sequence_of,
 )
-from skillruntime.catalog.search.words import (
-    STOP_WORDS,
-    is_noise,
-    parts_of,
-    stem,
-    words_of,
-)
+from skillruntime.catalog.search.words import STOP_WORDS, joined_words, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = [
     "COMPARED_AGAIN",
     "Matches",
+    "Query",
     "Scored",
-    "query_words",
+    "parse_query",
     "rank",
     "without_hidden",
 ]
@@ -54,16 +50,17 @@ first as without the limit.
 
 _RARITY_IN_HALF = log(2)
 """The rarity of a word in half of all skills. More frequent words do not count if other
-words have found enough skills: half of one more in 100 requests written by authors rank
+words have found enough skills: of 802 requests written by authors, three more rank
 their skill first.
 """
 
 _PAIR = 0.3
 """The addition to a skill's score for two adjacent query words that are also adjacent
-in the skill, as a share of the sum of the two words' rarities. With it, three more of
-100 requests written by authors rank their skill first
-(`benchmarks/search_requests.py`); 0.15 to 0.5 give nearly the same result.
+in the skill, as a share of the sum of the two words' rarities. With it, 30 more of 802
+requests written by authors rank their skill first (`benchmarks/search_requests.py`).
 """
+
+_NUMBER = (1 << NUMBER_BITS) - 1
 
 Scored = tuple[float, SkillMetadata]
 
@@ -79,6 +76,21 @@ class Matches(NamedTuple):
     read: Read
 
 
+class Query(NamedTuple):
+    """The stems of the words that are searched, with the number of occurrences of each;
+    the pairs of adjacent ones; and the stems of the parts of each joined word.
+    """
+
+    words: Mapping[str, int]
+    pairs: Sequence[tuple[str, str]]
+    parts: Mapping[str, Sequence[str]]
+
+    @property
+    def every(self) -> set[str]:
+        """All stems to look up."""
+        return {*self.words, *chain.from_iterable(self.parts.values())}
+
+
 class _Candidate(NamedTuple):
     score: float
     skill: SkillMetadata
@@ -86,42 +98,49 @@ class _Candidate(NamedTuple):
     number: int
 
 
-def query_words(query: str) -> dict[str, int]:
-    """Return the stems of the words in *query* that are searched, and the number of
-    occurrences of each.
-    """
-    every = [*words_of(query), *parts_of(query)]
-    informative = [word for word in every if word not in STOP_WORDS]
+def parse_query(text: str) -> Query:
+    """Return what a search for *text* looks for."""
+    words = words_of(text)
     # Stop words count only if the query has no other words.
-    return Counter(map(stem, informative or every))
+    words = [word for word in words if word not in STOP_WORDS] or words
+    stems = [*map(stem, words)]
+    parts = {
+        stem(joined): [stem(part) for part in parts if part not in STOP_WORDS]
+        for joined, parts in joined_words(text).items()
+    }
+    return Query(Counter(stems), [*pairwise(stems)], parts)
 
 
 def without_hidden(
     postings: Postings, skills: Sequence[SkillMetadata | None]
 ) -> Postings:
     """Return *postings* without the numbers of skills that are ``None``."""
-    _, numbers, weights = postings
-    is_shown = [skills[number] is not None for number in numbers]
-    shown = array("I", compress(numbers, is_shown))
-    return Postings(len(shown), shown, bytes(compress(weights, is_shown)))
+    shown = [
+        posting for posting in postings.packed if skills[posting & _NUMBER] is not None
+    ]
+    return Postings(len(shown), array("I", shown))
 
 
 def rank(
-    query: str, matches: Sequence[Matches], total: int, wanted: int
+    query: Query, matches: Sequence[Matches], total: int, wanted: int
 ) -> list[Scored]:
     """Return the *wanted* best skills in *matches*, the best first, equal scores by
     name. The index has *total* skills.
     """
-    words = query_words(query)
+    words = Counter(query.words)
+    for joined, parts in query.parts.items():
+        # A joined word that skills contain says more than its parts: they are only
+        # searched for other words. Five more of the requests written by authors rank
+        # their skill first.
+        if not any(joined in part.postings for part in matches):
+            words.update(parts)
     rarities = _rarities(words, matches, total)
+    values = _pair_values(query.pairs, rarities)
     best: list[Scored] = []
-    values = _pair_values(query, rarities)
     for score, skill, part, number in _candidates(words, rarities, matches, wanted):
         if values:
             sequence = part.segment.sequence(part.read, number)
-            for pair, value in values.items():
-                if pair in sequence:
-                    score += value
+            score += sum(values[pair] for pair in values if pair in sequence)
         best.append((score, skill))
     best.sort(key=lambda scored: (-scored[0], scored[1].name))
     return best[:wanted]
@@ -154,43 +173,45 @@ def _candidates(
     rarest words.
     """
     enough = max(_ENOUGH, 10 * wanted, 10 * len(rarities))
-    # Adding to a list is twice as fast as adding to a dict.
-    scores = [[0.0] * len(part.skills) for part in matches]
-    found: list[set[int]] = [set() for _ in matches]
+    # Dictionaries, because a list of all skills would cost more than the sums.
+    found: list[dict[int, float]] = [defaultdict(float) for _ in matches]
     for word, rarity in rarities.items():
         is_rare = sum(map(len, found)) < enough
         if not is_rare and rarity < _RARITY_IN_HALF:
             break
         factor = rarity * log2(1 + words[word]) / WEIGHT_OF_ONE
-        for part, part_scores, part_found in zip(matches, scores, found, strict=True):
+        for part, scores in zip(matches, found, strict=True):
             if word not in part.postings:
                 continue
-            _, numbers, weights = part.postings[word]
-            for number, weight in zip(numbers, weights, strict=True):
-                part_scores[number] += factor * weight
-            if is_rare:
-                part_found.update(numbers)
-    values = [
-        [part_scores[number] for number in part_found]
-        for part_scores, part_found in zip(scores, found, strict=True)
-    ]
-    highest = nlargest(wanted, chain.from_iterable(values))
+            for posting in part.postings[word].packed:
+                number = posting & _NUMBER
+                if is_rare or number in scores:
+                    scores[number] += factor * (posting >> NUMBER_BITS)
+    lowest = _lowest(found, wanted)
     candidates: list[_Candidate] = []
-    for part, part_values, part_found in zip(matches, values, found, strict=True):
-        for number, score in zip(part_found, part_values, strict=True):
-            if score >= highest[-1]:
-                skill = part.skills[number]
-                if skill is not None:
-                    candidates.append(_Candidate(score, skill, part, number))
+    for part, scores in zip(matches, found, strict=True):
+        for number in [at for at, score in scores.items() if score >= lowest]:
+            skill = part.skills[number]
+            if skill is not None:
+                candidates.append(_Candidate(scores[number], skill, part, number))
     return candidates
 
 
-def _pair_values(query: str, rarities: Mapping[str, float]) -> dict[bytes, float]:
-    """Return the addition to the score for each pair of adjacent words in *query*."""
-    stems = [stem(word) for word in words_of(query) if not is_noise(word)]
-    values: dict[bytes, float] = {}
-    for left, right in pairwise(stems):
-        if left in rarities and right in rarities:
-            pair = sequence_of((left, right))
-            values[pair] = _PAIR * (rarities[left] + rarities[right])
-    return values
+def _lowest(found: Sequence[Mapping[int, float]], wanted: int) -> float:
+    """Return the lowest of the *wanted* highest scores."""
+    scores = [*chain.from_iterable(part.values() for part in found)]
+    # Postings are stored in the order of their weights, so most scores are sorted
+    # already, which makes this faster than a heap.
+    scores.sort(reverse=True)
+    return min(scores[:wanted], default=0.0)
+
+
+def _pair_values(
+    pairs: Iterable[tuple[str, str]], rarities: Mapping[str, float]
+) -> dict[bytes, float]:
+    """Return the addition to the score for each of *pairs* that a skill can contain."""
+    return {
+        sequence_of(pair): _PAIR * (rarities[pair[0]] + rarities[pair[1]])
+        for pair in pairs
+        if pair[0] in rarities and pair[1] in rarities
+    }

@@ -34,8 +34,9 @@ from skillruntime.catalog.search.index_files import (
 from skillruntime.catalog.search.ranking import (
     COMPARED_AGAIN,
     Matches,
+    Query,
     Scored,
-    query_words,
+    parse_query,
     rank,
     without_hidden,
 )
@@ -173,7 +174,9 @@ class SearchIndex:
         if wait and self._current_state().missing:
             self._index_in_thread().wait()
         with _searching():
-            best, hits.bodies_searched = self._ranked(query, max(limit, COMPARED_AGAIN))
+            best, hits.bodies_searched = self._ranked(
+                parse_query(query), max(limit, COMPARED_AGAIN)
+            )
         # Four significant digits, not four decimals: a word that most skills contain
         # adds very little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
@@ -186,9 +189,8 @@ class SearchIndex:
                 indexed.wait()
         return hits
 
-    def _ranked(self, query: str, wanted: int) -> tuple[list[Scored], bool]:
+    def _ranked(self, query: Query, wanted: int) -> tuple[list[Scored], bool]:
         """Return the *wanted* best skills, and whether all instructions were searched."""
-        words = query_words(query)
         total = len(self._skills)
         # Try again if another process merges files that are read here.
         for _ in range(3):
@@ -199,15 +201,17 @@ class SearchIndex:
                     for part in state.parts:
                         read = files.enter_context(part.segment.opened())
                         share = max(MOST_READ, wanted) * len(part.skills) // total
-                        matches.append(part.find(read, words, wanted + share))
+                        matches.append(part.find(read, query.every, wanted + share))
                     if state.missing:
-                        matches.append(self._described(words, state.missing, wanted))
+                        matches.append(
+                            self._described(query.every, state.missing, wanted)
+                        )
                     best = rank(query, matches, total, wanted)
                     return best, not state.missing
             except OSError:
                 self._state = None
         every = frozenset(range(len(self._skills)))
-        matches = [self._described(words, every, wanted)]
+        matches = [self._described(query.every, every, wanted)]
         return rank(query, matches, total, wanted), False
 
     def _current_state(self) -> _State:

