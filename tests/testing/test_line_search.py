@@ -229,7 +229,7 @@ def test_the_search_ends_when_nothing_new_is_reached(tmp_path: Path) -> None:
     ("error", "checks"),
     [('ValueError("no name")', set()), ('RuntimeError("broken")', {"traceback"})],
 )
-def test_an_error_about_the_form_of_a_made_file_is_no_failure(
+def test_an_error_about_the_form_of_a_made_file_does_not_fail(
     tmp_path: Path, error: str, checks: set[str]
 ) -> None:
     """No contract describes the content of a file."""
@@ -269,3 +269,36 @@ def test_literals_are_read_from_the_modules_of_a_script(tmp_path: Path) -> None:
         50,
         51,
     ]
+
+
+@pytest.mark.processes
+def test_a_recorded_directory_of_python_files_is_found_again(tmp_path: Path) -> None:
+    """Python files beside the cases are tests; those in directories belong to calls."""
+    code = """
+    from pathlib import Path
+    result = {"text": "none"}
+    if [*Path(sent.get("root", ".")).rglob("example.py")]:
+        result["text"] = "python"
+    """
+    directory = write_skill(
+        tmp_path, code, input=schema_of(root={"type": "string", "default": "."})
+    )
+    outcome(tmp_path, calls=60, record=True)
+
+    result = outcome(tmp_path, calls=1)
+
+    assert 'data: {"text": "python"}' in (directory / "tests/cases.yaml").read_text()
+    assert result.failures == []
+
+
+@pytest.mark.processes
+def test_a_case_that_yaml_reads_in_another_way_is_not_recorded(tmp_path: Path) -> None:
+    """A number such as 1e+17 would be a text."""
+    code = 'result = {"text": "a", "n": 1e17 if sent.get("big") else 1.5}'
+    directory = write_skill(tmp_path, code, input=schema_of(big={"type": "boolean"}))
+    outcome(tmp_path, record=True)
+
+    result = outcome(tmp_path, calls=1)
+
+    assert '"n": 1.5' in (directory / "tests/cases.yaml").read_text()
+    assert result.failures == []

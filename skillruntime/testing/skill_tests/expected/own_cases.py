@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from skillruntime.catalog.frontmatter.yaml_reader import load_yaml
 from skillruntime.testing.skill_tests.calling import Caller
 from skillruntime.testing.skill_tests.checks import first_failure, has_crashed
 from skillruntime.testing.skill_tests.expected.answers import (
@@ -21,13 +22,14 @@ from skillruntime.testing.skill_tests.expected.answers import (
     steady_text,
     without_places,
 )
-from skillruntime.testing.skill_tests.expected.case_files import OwnCase
+from skillruntime.testing.skill_tests.expected.case_files import OwnCase, cases_text
 from skillruntime.testing.skill_tests.findings import Findings
 from skillruntime.testing.skill_tests.hindrances import (
     hindrance_of,
     hindrance_of_machine,
 )
 from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.inputs.made_files import MOST_FIXTURES, is_fixture
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.option_search import (
     runs_at_bounds,
@@ -148,10 +150,16 @@ async def recorded_cases(
     """Return cases from the most telling of *runs*, and the files that they name. Each
     call is repeated as the case will be; what both answers have in common is expected.
     """
-    chosen = _most_telling(runs)
+    known = len(caller.subject.fixtures.paths)
+    chosen = []
     files: dict[str, bytes] = {}
-    for run in chosen:
-        files |= {name: run.files[name] for name in run.made}
+    for run in _most_telling(runs):
+        made = {name: run.files[name] for name in run.made}
+        # A later test must find the files again.
+        is_found = all(map(is_fixture, made))
+        if is_found and known + len({*files, *made}) <= MOST_FIXTURES:
+            chosen.append(run)
+            files |= made
     repeating = caller.to_repeat_with(files)
     await anyio.sleep(_SECONDS_BETWEEN)
     cases = []
@@ -163,7 +171,10 @@ async def recorded_cases(
         if again.codes != run.codes or hindrance_of_machine(again) is not None:
             continue
         own = _steady_case(run, again, call)
-        if own is not None and not any(_problems(own, again)):
+        if own is None or any(_problems(own, again)):
+            continue
+        # YAML 1.1 reads some JSON in another way: 1e+17 is a text.
+        if load_yaml(cases_text([own])) == [own.to_dict()]:
             cases.append(own)
     return cases, files
 

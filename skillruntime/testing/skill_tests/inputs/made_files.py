@@ -21,9 +21,11 @@ from skillruntime.catalog.directory_walk import walk
 
 __all__ = [
     "DIRECTORY_FILES",
+    "MOST_FIXTURES",
     "NO_FIXTURES",
     "Fixtures",
     "is_file_name",
+    "is_fixture",
     "made_file",
     "names_in_file",
     "read_fixtures",
@@ -217,7 +219,7 @@ DIRECTORY_FILES: Mapping[str, bytes] = {
 """The contents of a directory that is made for a call."""
 
 _NAME = re.compile(r"[\w][\w. -]*(?:/[\w][\w. -]*)*\.[A-Za-z]\w{0,7}")
-_MOST_FIXTURES = 200
+MOST_FIXTURES = 200
 _MOST_BYTES = 10 * 1024**2
 _IN_WORKSPACE = "workspace/"
 _NOT_FIXTURES = {"cases.yaml", "triggers.yaml", "evals.json", "conftest.py"}
@@ -308,7 +310,7 @@ NO_FIXTURES = Fixtures({}, {})
 
 def read_fixtures(skill_directory: Path) -> Fixtures:
     """Return the fixtures of a skill: regular files of at most 10 MiB together, without
-    links and Python files.
+    links and its own tests.
     """
     root = skill_directory / "tests"
     if root.is_symlink() or not root.is_dir():
@@ -323,23 +325,40 @@ def read_fixtures(skill_directory: Path) -> Fixtures:
     return Fixtures(named, workspace)
 
 
+def is_fixture(path: str) -> bool:
+    """Return whether *path* below ``tests/`` is a file for calls: Python files are only
+    in its directories, because those beside them are tests.
+
+    >>> is_fixture("project/one.py"), is_fixture("one.py"), is_fixture("a/test_one.py")
+    (True, False, False)
+    """
+    *directories, name = path.split("/")
+    if name in _NOT_FIXTURES or not all(map(_is_of_fixtures, directories)):
+        return False
+    if name.endswith(".py"):
+        return bool(directories) and not name.startswith("test_")
+    return not name.endswith(".pyc")
+
+
+def _is_of_fixtures(directory: str) -> bool:
+    return not directory.startswith((".", "__"))
+
+
 def _small_files(root: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the paths and bytes of files below *root*, within the limits."""
     number = 0
     left = _MOST_BYTES
     for directory, directories, names in walk(str(root)):
-        directories[:] = sorted(
-            name for name in directories if not name.startswith((".", "__"))
-        )
+        directories[:] = sorted(filter(_is_of_fixtures, directories))
         for name in sorted(names):
             path = Path(directory) / name
-            if name in _NOT_FIXTURES or name.endswith((".py", ".pyc")):
+            if not is_fixture(path.relative_to(root).as_posix()):
                 continue
             if path.is_symlink() or not path.is_file():
                 continue
             number += 1
             left -= path.stat().st_size
-            if left < 0 or number > _MOST_FIXTURES:
+            if left < 0 or number > MOST_FIXTURES:
                 return
             yield path.relative_to(root).as_posix(), path.read_bytes()
 
