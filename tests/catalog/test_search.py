@@ -126,6 +126,18 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     assert [hit.name for hit in catalog.search("second")] == ["two"]
 
 
+def test_the_beginning_of_a_long_file_is_searched(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
+    """A file has more bytes than are read; what is read counts."""
+    text = "---\nname: one\ndescription: First\n---\nUses Ghostscript.\n"
+    write_skill("one", text=text + "More.\n" * 10_000)
+
+    hits = discover(tmp_path / "skills").search("ghostscript", wait=True)
+
+    assert [hit.name for hit in hits] == ["one"]
+
+
 def test_tags_are_searched_wherever_they_are_stated(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
