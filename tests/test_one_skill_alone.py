@@ -57,7 +57,11 @@ def test_a_contract_that_yaml_cannot_read_is_refused_in_words(
     ],
 )
 def test_an_unforeseen_exception_is_one_skill_s_alone(
-    root: Path, monkeypatch: pytest.MonkeyPatch, function: str, where: str
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    function: str,
+    where: str,
 ) -> None:
     """A fault of this library, which the log shows with its traceback."""
     module, _, name = function.rpartition(".")
@@ -77,6 +81,7 @@ def test_an_unforeseen_exception_is_one_skill_s_alone(
 
     assert "sound/say" in [*runtime.callable_names()]
     assert next(hit.name for hit in found) == "sound"
+    assert "KeyError: 'unforeseen'" in caplog.text
     if where == "discovery":
         assert [each.rule for each in runtime.catalog.diagnostics] == [
             "skill-unreadable"

@@ -15,9 +15,9 @@ from jsonschema.validators import validator_for
 
 from skillruntime.contract import Contract, Schema
 from skillruntime.contract.repairs.scalars import number_in
-from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 from tests.contract.generated import Case
+from tests.contract.malformed import is_same
 from tests.contract.templates import FORMS
 from tests.contract.tool_shapes import KEEPING, VALUES, SiblingCase
 

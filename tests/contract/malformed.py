@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from skillruntime.contract import Contract
-from skillruntime.contract.schemas.plain_json import is_same
+from skillruntime.contract.schemas.plain_json import is_same as is_same
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 

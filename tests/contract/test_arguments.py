@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from skillruntime.contract import Contract
 from skillruntime.contract.reading.arguments import parse_arguments, parse_container
-from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
+from tests.contract.malformed import is_same
 
 JSON = st.recursive(
     st.none()

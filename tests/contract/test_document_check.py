@@ -398,3 +398,30 @@ def test_any_other_key_of_a_document_is_let_through(key: str) -> None:
     contract = Contract.from_dict({"input": {"required": ["a"]}, key: "b"})
 
     assert contract.input.document == {"required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("referred", "unevaluated", "rules"),
+    [
+        (True, False, ["contract-impossible"]),
+        (False, True, ["contract-impossible"]),
+        (True, True, []),
+    ],
+)
+def test_only_references_with_unevaluated_members_are_not_judged(
+    referred: bool, unevaluated: bool, rules: list[str]
+) -> None:
+    """Both together can overflow the stack of jsonschema-rs, which ends the process."""
+    never: Any = {"allOf": [{"type": "string"}, {"type": "integer"}]}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"$ref": "#/$defs/n"} if referred else never},
+        "$defs": {"n": never},
+    }
+    if unevaluated:
+        schema["unevaluatedProperties"] = False
+
+    found = check_document({"name": "a", "input": schema}, path="contract.json")
+
+    assert [each.rule for each in found] == rules

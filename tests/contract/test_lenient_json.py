@@ -17,7 +17,7 @@ from skillruntime.contract.reading.json_text import (
     decode_valid,
 )
 from skillruntime.contract.repairs.record import without_decimals
-from skillruntime.contract.schemas.plain_json import is_same
+from tests.contract.malformed import is_same
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = (

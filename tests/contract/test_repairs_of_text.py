@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from skillruntime.contract import Contract
-from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
     BOOLEAN,
@@ -22,6 +21,7 @@ from tests.contract.malformed import (
     array,
     assert_outcome,
     closed,
+    is_same,
     outcome,
 )
 

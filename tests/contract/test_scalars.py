@@ -19,7 +19,7 @@ from skillruntime.contract.repairs.scalars import (
     number_text,
 )
 from skillruntime.contract.schemas.names import fold_name, unquoted
-from skillruntime.contract.schemas.plain_json import is_same
+from tests.contract.malformed import is_same
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
