@@ -74,7 +74,7 @@ for number in range(4):
     threading.Thread(target=work, args=(number,), daemon=True).start()
     begun.acquire()
 ended = [os.waitpid(fork(), 0)[1] for _ in range(int(sys.argv[2]))]
-print(ended)
+print(ended, flush=True)
 os._exit(0)
 """
 
@@ -154,7 +154,7 @@ if child == 0:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
-print(os.waitpid(child, 0)[1])
+print(os.waitpid(child, 0)[1], flush=True)
 os._exit(0)
 """
 

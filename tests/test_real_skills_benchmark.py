@@ -31,12 +31,15 @@ pathlib.Path(given.out).write_text(given.text.upper())
 """
 
 TASKS = """
+import sys
+
 from benchmarks.real_skills.steps import Call, Load, Shell, Task
 
-RUN = "python {skill:shouting}/scripts/shout.py hello loud.txt"
+# Debian has no program `python`.
+RUN = sys.executable + " {skill:shouting}/scripts/shout.py hello loud.txt"
 CALL = Call("shouting/shout", {"text": "hello", "out": "loud.txt"}, RUN)
 QUIET = Call("shouting/shout", {"text": "hello", "out": "other.txt"}, "true")
-BESIDE = Shell("python {directory:shouting}/scripts/shout.py hello loud.txt")
+BESIDE = Shell(RUN.replace("skill:", "directory:"))
 
 def is_loud(result):
     return result.text("loud.txt") == "HELLO"

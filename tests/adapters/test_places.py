@@ -122,7 +122,7 @@ def test_the_server_says_which_tools_do_not_fit(
             return [tool.name for tool in (await client.list_tools()).tools]
 
     catalog = discover(tmp_path, trusted=True)
-    small = anyio.run(names, SkillRuntime(catalog, definition_tokens=150))
+    small = anyio.run(names, SkillRuntime(catalog, definition_tokens=750))
 
     assert "call_skill" in small
     assert [name for name in small if name.startswith("s")] == ["s0__x"]

@@ -100,6 +100,22 @@ def test_what_a_linter_found_is_the_data_of_its_failure(
     assert response.metadata["stderr"] == "2 files checked"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
+def test_the_directories_of_the_system_are_not_pythons(
+    write_tool: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system's Python has the prefix ``/usr``, where most other programs are too."""
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    library = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}"
+    source = f"sys.exit('no /usr/bin/gs, but /usr/{library}/json')"
+
+    response = call(write_tool(f"import sys\n{source}"), "sample/lint")
+
+    assert failure(response).message.endswith(
+        f"no /usr/bin/gs, but python/{library}/json"
+    )
+
+
 def test_the_output_of_a_failing_contract_is_its_data(
     write_skill: WriteSkill, trusted: bool
 ) -> None:

@@ -57,6 +57,8 @@ _MOST_LINES = 200
 _NODE_VERSION = lazy_pattern(r"Node\.js v[\d.]+")
 _NODE_ERROR = lazy_pattern(r"(?:[A-Z]\w*)?Error(?: \[\w+\])?: \S")
 _SHORTEST_SECRET = 4  # shorter values occur by chance
+# A system's Python shares these directories with all other programs.
+_SHARED_PREFIXES = ("/usr", "/usr/local")
 
 
 class Printed(NamedTuple):
@@ -152,11 +154,13 @@ def shortened_paths(
     the home directory.
     """
     pairs = [(str(path), short) for path, short in named]
-    pairs += [
-        (sys.prefix, "python"),
-        (sys.base_prefix, "python"),
-        (str(Path.home()), "~"),
-    ]
+    for prefix in (sys.prefix, sys.base_prefix):
+        if prefix in _SHARED_PREFIXES:
+            library = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}"
+            pairs.append((f"{prefix}/{library}", f"python/{library}"))
+        else:
+            pairs.append((prefix, "python"))
+    pairs.append((str(Path.home()), "~"))
     shortened = []
     for path, short in pairs:
         if len(path) > 1:
