@@ -7,10 +7,13 @@ importing a small module.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, AnyStr, cast
 
 __all__ = ["LazyPattern", "lazy_pattern"]
 
+# Earlier releases have faulty possessive quantifiers.
+_POSSESSIVE_SINCE = (3, 11, 5)
 _METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
 
@@ -44,4 +47,8 @@ class LazyPattern:
 
     def compiled(self) -> re.Pattern[Any]:
         """Return the compiled pattern."""
-        return re.compile(self.pattern, self._flags)
+        if sys.version_info >= _POSSESSIVE_SINCE:
+            return re.compile(self.pattern, self._flags)
+        from skillruntime.possessive_patterns import compile_possessive
+
+        return compile_possessive(self.pattern, self._flags)

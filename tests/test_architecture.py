@@ -20,7 +20,7 @@ from tests.proportion import modules, sources
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"extras", "forks"},
+    {"extras", "forks", "possessive_patterns"},
     {
         "errors",
         "diagnostic",

@@ -29,6 +29,7 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     skip,
     to_bytes,
 )
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["ClientFileError", "Edited", "launcher", "unwrapped", "wrapped"]
 
@@ -49,10 +50,10 @@ _VARIABLE = "SKILLRUNTIME_HEADER_"
 # A string or comment without an end reaches to the end of the file, so that no text is
 # matched twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+(?:"|\Z)'
-_COMMENT_OR_STRING = re.compile(
+_COMMENT_OR_STRING = lazy_pattern(
     _STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL
 )
-_TRAILING_COMMA = re.compile(_STRING + rb"|,(?=\s*+[}\]])", re.DOTALL)
+_TRAILING_COMMA = lazy_pattern(_STRING + rb"|,(?=\s*+[}\]])", re.DOTALL)
 
 
 class ClientFileError(ValueError):

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillruntime.lazy_patterns import lazy_pattern
+
 __all__ = [
     "Malformed",
     "Span",
@@ -32,7 +34,7 @@ Span = tuple[int, int]
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 # Possessive: a text of 100 MB with an escape in every second byte must not make the
 # engine keep 50 million states.
-_WHOLE_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WHOLE_STRING = lazy_pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # A short string is skipped by the pattern, a long one by `find`, which is ten times as
 # fast and slow to begin.
 _BRACKET = re.compile(rb'"[^"\\]{0,100}+"|["{}\[\]]')

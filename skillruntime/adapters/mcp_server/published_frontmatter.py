@@ -6,14 +6,15 @@ that breaks the Agent Skills format would hide all skills of a server.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from skillruntime.lazy_patterns import lazy_pattern
 
 __all__ = ["frontmatter_fault"]
 
 # The format's section "Frontmatter".
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*+")
+_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*+")
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
 _LONGEST_COMPATIBILITY = 500
