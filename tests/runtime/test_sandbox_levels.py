@@ -235,3 +235,23 @@ def test_doctor_and_the_answer_of_a_call_name_the_same_level(
     assert response.metadata is not None
     report = json.loads(printed.stdout)["sandboxes"]
     assert response.metadata["sandbox"] == first_level(report)
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not needs.is_root(), reason=needs.ROOT_USER)
+def test_the_reason_names_what_helps_root_without_user_namespaces(tmp_path: Path) -> None:
+    """In a chroot the kernel gives none; the reason is in words."""
+    program = (
+        "import sys\n"
+        "from skillruntime.runtime.sandbox.guest import Guest, mount_for\n"
+        "mount_for(Guest(1879048192, -1), [], [sys.argv[1]])\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "run the host as an unprivileged user" in done.stderr.splitlines()[-1]

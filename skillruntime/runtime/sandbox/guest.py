@@ -195,6 +195,12 @@ def _show_owner(
     owner = (status.st_uid, status.st_gid)
     if owner not in namespaces:
         namespaces[owner] = _user_namespace(owner, user)
+    if namespaces[owner] < 0:
+        raise OSError(
+            errno.EPERM,
+            "the kernel refused to make a user namespace, as it does in a chroot: run "
+            "the host as an unprivileged user",
+        )
     # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
     words = struct.pack("=4Q", _MOUNT_ATTR_IDMAP, 0, 0, namespaces[owner])
     advice = "run the host as an unprivileged user, or use another file system"
