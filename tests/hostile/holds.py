@@ -22,8 +22,10 @@ from tests.runtime.parts import Finished
 __all__ = ["LIMIT", "MOST", "STEP", "WAYS", "held_by"]
 
 LIMIT = 1024**3
-MOST = 1126 * 1024**2
-"""What the host may lose where a script has the usual limit of 1 GiB: 1.1 GiB."""
+MOST = 1280 * 1024**2
+"""What the host may lose where a script has the usual limit of 1 GiB: 1.25 GiB. Most
+ways take below 1.1 GiB; forty processes on fast memory took up to 1.2 GiB.
+"""
 STEP = 4 * 1024**2
 
 _START = """

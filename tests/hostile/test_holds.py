@@ -28,8 +28,8 @@ pytestmark = [
 async def test_a_script_holds_no_more_than_its_limit(
     level: str, tmp_path: Path, way: str
 ) -> None:
-    """All its processes together, with what they share: 1 GiB, and 0.1 GiB for what
-    they take between two looks.
+    """All its processes together, with what they share: 1 GiB, and what they take
+    between two looks.
     """
     held, finished = await held_by(way, level, tmp_path)
 
