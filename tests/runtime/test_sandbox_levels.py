@@ -239,7 +239,9 @@ def test_doctor_and_the_answer_of_a_call_name_the_same_level(
 
 @pytest.mark.processes
 @pytest.mark.skipif(not needs.is_root(), reason=needs.ROOT_USER)
-def test_the_reason_names_what_helps_root_without_user_namespaces(tmp_path: Path) -> None:
+def test_the_reason_names_what_helps_root_without_user_namespaces(
+    tmp_path: Path,
+) -> None:
     """In a chroot the kernel gives none; the reason is in words."""
     program = (
         "import sys\n"
