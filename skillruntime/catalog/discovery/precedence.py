@@ -65,7 +65,7 @@ class Names:
     )
 
     def __init__(self, by_name: dict[str, Entry]) -> None:
-        self.by_name = by_name
+        self.by_name: dict[str, Entry] = by_name
         self.by_versioned_name: dict[str, Entry] = {}
         self.rivals: dict[str, tuple[Entry, ...]] = {}
         self.losing: list[tuple[Entry, Entry]] = []
