@@ -16,7 +16,7 @@ from typing import Any
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.contract.migration.value_conversions import exact_number
 
-__all__ = ["sample_objects", "samples"]
+__all__ = ["in_turn", "sample_objects", "samples"]
 
 _FORMATS = {
     "date": "2024-11-20",
@@ -148,7 +148,7 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
     types = schema.get("type") or _guessed_types(schema)
     if isinstance(types, str):
         types = [types]
-    yield from _in_turn([_OF_TYPE[kind](schema, depth) for kind in types])
+    yield from in_turn([_OF_TYPE[kind](schema, depth) for kind in types])
 
 
 def _in_branches(schema: dict[str, Any], keyword: str, depth: int) -> Iterator[Any]:
@@ -160,12 +160,12 @@ def _in_branches(schema: dict[str, Any], keyword: str, depth: int) -> Iterator[A
             merged = _merged(merged, branch)
         yield from _values(merged, depth)
     else:
-        yield from _in_turn(
+        yield from in_turn(
             [_values(_merged(merged, branch), depth) for branch in branches]
         )
 
 
-def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
+def in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
     """Yield the first of each, then the second of each, and so on."""
     while iterators:
         going = []

@@ -15,7 +15,10 @@ import pytest
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand, SandboxLevel
 from skillruntime.runtime.scripts.process import PlainProcess
 from skillruntime.runtime.scripts.python_start import python_words
-from skillruntime.testing.skill_tests.inputs.script_literals import read_literals
+from skillruntime.testing.skill_tests.inputs.script_literals import (
+    read_literals,
+    read_modules,
+)
 from skillruntime.testing.skill_tests.search.reached_lines import (
     TracingSandbox,
     noted_steps,
@@ -256,7 +259,7 @@ def test_literals_are_read_from_the_modules_of_a_script(tmp_path: Path) -> None:
     )
     (tmp_path / "own.py").write_text('def f():\n    KINDS = ["a", "\\x1b[0m"]\n')
 
-    literals = read_literals(tmp_path / "main.py")
+    literals = read_literals(read_modules(tmp_path / "main.py"))
 
     assert literals.beside["mode"] == ["fast", "slow"]
     assert literals.lengths == [40, 50]

@@ -74,14 +74,12 @@ def _line_of(length: int) -> str:
     return line
 
 
-def read_literals(script: Path) -> Literals:
-    """Return the literals of the Python file *script* and of the modules that it
-    imports from its directory.
+def read_literals(modules: Iterable[ast.Module]) -> Literals:
+    """Return the literals of a script in *modules*: its own and those that it imports
+    from its directory.
     """
     found = Literals()
-    if script.suffix != ".py":
-        return found
-    for tree in read_modules(script):
+    for tree in modules:
         for node in ast.walk(tree):
             _read_node(node, found)
     return Literals(
@@ -95,8 +93,10 @@ def read_literals(script: Path) -> Literals:
 
 def read_modules(script: Path) -> Iterator[ast.Module]:
     """Yield the syntax trees of *script* and of the modules that it imports from its
-    directory.
+    directory; none if it is not a Python file.
     """
+    if script.suffix != ".py":
+        return
     pending = [script.stem]
     read: set[str] = set()
     while pending and len(read) < _MOST_MODULES:

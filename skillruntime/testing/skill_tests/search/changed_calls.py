@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any
 
-from skillruntime.compatibility.sampling import samples
+from skillruntime.compatibility.sampling import in_turn, samples
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.file_variants import (
     directory_variants,
@@ -80,7 +80,7 @@ def with_another_file(known: Known, base: Run) -> Iterator[Case]:
         elif path in known.files:
             directories = directory_variants(known.literals, known.document)
             pending.append(_with_files(known, base, path, directories))
-    yield from _in_turn(pending)
+    yield from in_turn(pending)
 
 
 def _with_files(
@@ -129,7 +129,7 @@ def with_literals(known: Known, base: Run) -> Iterator[Case]:
     for name, part in known.parameters:
         values = _literals_for(name, part, known.literals)
         pending.append(_with_values(base, name, values))
-    yield from _in_turn(pending)
+    yield from in_turn(pending)
 
 
 def _with_values(base: Run, name: str, values: Sequence[Any]) -> Iterator[Case]:
@@ -224,7 +224,7 @@ def _changed_object(
         else:
             parts = iter(samples(part, _OF_A_SCHEMA))
         pending.append(_with_member(value, key, parts))
-    yield from _in_turn(pending)
+    yield from in_turn(pending)
     for key in value:
         yield {other: item for other, item in value.items() if other != key}
 
@@ -257,7 +257,7 @@ def with_pairs_of_members(known: Known, base: Run) -> Iterator[Case]:
     pending = []
     for left, right in combinations(enums, 2):
         pending.append(_with_pairs(base, left, right))
-    yield from _in_turn(pending)
+    yield from in_turn(pending)
 
 
 def _with_pairs(
@@ -279,14 +279,3 @@ def _is_suffix(text: str) -> bool:
 
 def _case(arguments: dict[str, Any], name: str | None = None) -> Case:
     return Case(arguments, "line", None, name, is_invented=True)
-
-
-def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
-    """Yield the first of each, then the second of each, and so on."""
-    while iterators:
-        going = []
-        for iterator in iterators:
-            for value in islice(iterator, 1):
-                yield value
-                going.append(iterator)
-        iterators = going

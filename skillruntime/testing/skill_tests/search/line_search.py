@@ -119,10 +119,11 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
         return  # not a Python script, or it was not traced
     subject = caller.subject
     script = subject.skill.directory / str(subject.contract.run.get("script"))
+    modules = [*read_modules(script)]
     known = Known(
         sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
-        read_literals(script),
-        document_with_members(read_modules(script)),
+        read_literals(modules),
+        document_with_members(modules),
         caller.variants,
     )
     made = {_key(run.case) for run in generated}
