@@ -24,8 +24,7 @@ import httpx2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
 
-from skillruntime import SkillRuntime
-from skillruntime.contract import Contract
+from benchmarks.noted_effects import noting_runtime
 from skillruntime.server import (
     Limits,
     PublishedSkill,
@@ -39,11 +38,6 @@ from skillruntime.server import (
 )
 from tests.server.processes import read_port
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
 LEASE = 6.0  # seconds
 
 
@@ -51,27 +45,13 @@ async def serve(database: str, effects: Path, seconds: float) -> None:
     """Serve ``twice``, which may run twice, and ``once``, which must not; print the
     port when it listens.
     """
-    runtime = SkillRuntime()
+    runtime = noting_runtime(effects, seconds)
     listening = bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
 
-    def note(line: str) -> None:
-        descriptor = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
-
-    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
-        note(f"begin {arguments['text']}")
-        await anyio.sleep(seconds)
-        note(f"end {arguments['text']}")
-        return {"said": arguments["text"]}
-
     published = []
-    for name, promised in (("twice", {"idempotent": True}), ("once", {})):
-        contract = Contract.from_dict(
-            {"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name
-        )
-        runtime.implements(name, contract=contract)(run)
+    for name in ("twice", "once"):
+        contract = runtime.contract(name)
         descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}")
         published.append(PublishedSkill(descriptor, name, contract))
     async with durable_executions(

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -37,18 +36,14 @@ import anyio
 import httpx2
 import uvicorn
 
-from skillruntime import SkillRuntime
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the other benchmarks
+
+from benchmarks.noted_effects import noting_runtime
 from skillruntime.adapters.mcp import to_server
-from skillruntime.contract import Contract
 from skillruntime.server import open_kept_calls
 
 REVISION = "2026-07-28"
 TASKS = "io.modelcontextprotocol/tasks"
-SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
 META = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
     "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1"},
@@ -59,25 +54,7 @@ PROMISES = ("unknown", "lost", "untrue", "repeated", "misreported")
 
 async def serve(directory: Path, port: int, seconds: float) -> None:
     """Serve ``once`` and ``twice`` until the process is killed."""
-    effects = directory / "effects"
-
-    def note(line: str) -> None:
-        descriptor = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
-
-    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
-        note(f"begin {arguments['text']}")
-        await anyio.sleep(seconds)
-        note(f"end {arguments['text']}")
-        return {"said": arguments["text"]}
-
-    runtime = SkillRuntime()
-    for name, promised in (("twice", {"idempotent": True}), ("once", {})):
-        contract = Contract.from_dict(
-            {"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name
-        )
-        runtime.implements(name, contract=contract)(run)
+    runtime = noting_runtime(directory / "effects", seconds)
     async with open_kept_calls(directory / "tasks.db", wait=True) as tasks:
         app = to_server(runtime, tasks=tasks, task_after=0).streamable_http_app()
         config = uvicorn.Config(app, port=port, log_level="error", ws="none")
