@@ -362,11 +362,11 @@ def _other(text: str) -> str:
 
 
 def _are_visible(other: str) -> bool:
-    """Return whether none of the *other* characters, all but visible ASCII, is
-    hidden.
+    """Return whether none of the *other* characters, one or more that are not visible
+    ASCII, is hidden.
     """
     if other.isascii():
-        return not other
+        return False
     # The checks run in C. The hidden characters that `isprintable` lets pass are letters
     # and marks without ink.
     if other.isprintable():

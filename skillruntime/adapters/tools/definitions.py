@@ -32,7 +32,7 @@ _MOST_BYTES_A_TOKEN = 8
 
 _MOST_LISTED = 20
 
-CONVERSATION_TOKENS = 600
+_CONVERSATION_TOKENS = 600
 """Kept for the definitions of `load_skill`, `call_skill` and the like, which a request
 has beside those of skills.
 """
@@ -56,8 +56,8 @@ def choose_definitions(
     text_of: Callable[[str, Contract], str] | None = None,
 ) -> Definitions:
     """Choose among the callables *names* those that a request defines: as many as
-    ``runtime.definition_tokens`` allows beside `CONVERSATION_TOKENS`, and as many of
-    untrusted skills as their share allows.
+    ``runtime.definition_tokens`` allows beside `load_skill` and the like, and as many
+    of untrusted skills as their share allows.
 
     *text_of* returns the definition of a callable as it is sent; by default the name,
     description and input schema are counted. The skills that the conversation has
@@ -181,7 +181,7 @@ def _left_for_skills(tokens: int | None) -> int | None:
     """Return the part of *tokens* that the callables of skills may take."""
     if tokens is None:
         return None
-    return max(0, tokens - CONVERSATION_TOKENS)
+    return max(0, tokens - _CONVERSATION_TOKENS)
 
 
 def _text_of(name: str, contract: Contract) -> str:
