@@ -11,7 +11,9 @@ import jsonschema
 import pytest
 
 from skillruntime.adapters.tool_formats import to_openai
+from skillruntime.adapters.tools.property_names import with_declared_names
 from skillruntime.adapters.tools.strict_schema import to_strict
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.contract import Contract
 from tests import needs
 from tests.contract.generated import DEFINITIONS, make_object, make_value
@@ -93,10 +95,14 @@ def in_strict_form(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> 
 
 
 def comes_back(contract: Contract, strict: dict[str, Any], value: Any) -> None:
-    written = in_strict_form(strict, value, strict)
+    declared = to_tool_schema(contract).get("properties", {})
+    shown = dict(zip(declared, strict["properties"], strict=True))
+    renamed = {shown.get(name, name): each for name, each in value.items()}
+    written = in_strict_form(strict, renamed, strict)
 
     assert jsonschema.Draft202012Validator(strict).is_valid(written)
-    assert contract.accept(written, fill_defaults=False).arguments == value
+    sent = with_declared_names(contract, written, ["openai"])
+    assert contract.accept(sent, fill_defaults=False).arguments == value
 
 
 ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
