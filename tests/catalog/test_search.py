@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.catalog import SearchIndex, SkillMetadata, discover
-from skillruntime.catalog.search.segment import MOST_READ
+from skillruntime.catalog.search.ranking import parse_query
 from skillruntime.catalog.search.words import joined_words, stem, words_of
 from tests.catalog.conftest import WriteSkill
 
@@ -443,9 +443,11 @@ def test_a_query_reads_a_bounded_number_of_postings() -> None:
         read.append(count)
         return source[start : start + count]
 
-    matches = part.find(reading, ["left", "right"], MOST_READ)
+    depth = parse_query("left right").depth
+    matches = part.find(reading, ["left", "right"], depth)
 
-    assert sum(read) == 2 * 4 * MOST_READ
+    assert depth < 1_000
+    assert sum(read) == 2 * 4 * depth
     assert all(found.skills == 3_001 for found in matches.postings.values())
     assert index.search("left right", 1)[0].name == "left-right"
 
@@ -507,13 +509,13 @@ def test_numbers_and_letters_in_instructions_are_words(
 
 
 def test_words_of_most_skills_do_not_count_if_others_are_found() -> None:
-    """Of a thousand skills, 600 have the word in question, and 600 the rarer words."""
+    """Of 3,080 skills, 1,840 have the word in question, and 1,760 the rarer words."""
     skills = [
-        SkillMetadata(f"s{n:04}", f"topic{n % 6} {'usual' if n >= 400 else ''}", "/")
-        for n in range(1_000)
+        SkillMetadata(f"s{n:04}", f"topic{n % 7} {'usual' if n >= 1_240 else ''}", "/")
+        for n in range(3_080)
     ]
     index = SearchIndex(skills, bodies=False)
 
     rare = "topic0 topic1 topic2 topic3"
     assert index.search(rare) == index.search(f"{rare} usual")
-    assert len(index.search("usual", 1_000)) == 600
+    assert len(index.search("usual", 3_000)) == 1_840

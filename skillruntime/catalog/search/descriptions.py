@@ -1,18 +1,21 @@
 """Search the names and descriptions of skills in memory, until their instructions are
 indexed.
+
+There is no index of their words, because building one takes longer than the first
+searches: the text of all skills is searched for each word.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nlargest
-from itertools import chain
+from itertools import accumulate, chain
 from math import log
 
 from skillruntime.catalog.search.segment import Segment, Stems, Texts, build_segment
-from skillruntime.catalog.search.words import joined_words, words_of
+from skillruntime.catalog.search.words import joined_words, separated_words
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Descriptions"]
@@ -25,13 +28,9 @@ class Descriptions:
 
     def __init__(self, skills: Sequence[SkillMetadata]) -> None:
         self._skills = skills
-        self._positions: dict[str, list[int]] = defaultdict(list)
-        for position, skill in enumerate(skills):
-            text = f"{skill.name} {skill.description}"
-            for word in {*words_of(text), *chain(*joined_words(text).values())}:
-                self._positions[word].append(position)
-        # Stem words only when a query needs them: there are tens of thousands.
-        self._words = sorted(self._positions)
+        lines = [_line(f"{skill.name} {skill.description}") for skill in skills]
+        self._text = "".join(lines)
+        self._ends = [*accumulate(map(len, lines))]
         self._stems = Stems()
 
     def find(
@@ -56,19 +55,30 @@ class Descriptions:
         segment = build_segment(texts, self._stems)
         return Segment(segment), counts, skills
 
-    def _positions_of(self, own: str) -> list[int]:
-        """Return the positions of the skills that contain a word with the stem
-        *own*.
+    def _positions_of(self, own: str) -> Iterator[int]:
+        """Yield the positions of the skills that contain a word with the stem *own*, in
+        ascending order.
         """
-        if len(own) < _SHORTEST_BEGINNING:
-            return self._positions.get(own, [])
+        text = self._text
         # Words begin with their stem, except perhaps its last letter: "queri" is the
         # stem of "query".
-        beginning = own[:-1] if own[-1] in "is" else own
-        found: list[int] = []
-        at = bisect_left(self._words, beginning)
-        while at < len(self._words) and self._words[at].startswith(beginning):
-            if self._stems[self._words[at]][0] == own:
-                found += self._positions[self._words[at]]
-            at += 1
-        return found
+        beginning = f" {own}"
+        if len(own) < _SHORTEST_BEGINNING:
+            beginning = f" {own} "
+        elif own[-1] in "is":
+            beginning = beginning[:-1]
+        at = text.find(beginning)
+        while at >= 0:
+            end = text.find(" ", at + 1)
+            if self._stems[text[at + 1 : end]][0] == own:
+                position = bisect_right(self._ends, at)
+                yield position
+                end = self._ends[position]
+            at = text.find(beginning, end)
+
+
+def _line(text: str) -> str:
+    """Return the words of *text*, each between two spaces."""
+    words = separated_words(text)
+    parts = " ".join(chain(*joined_words(text).values()))
+    return f" {words} {parts} "

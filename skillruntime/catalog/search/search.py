@@ -41,7 +41,6 @@ from skillruntime.catalog.search.ranking import (
     without_hidden,
 )
 from skillruntime.catalog.search.segment import (
-    MOST_READ,
     Read,
     Segment,
     Stems,
@@ -200,8 +199,8 @@ class SearchIndex:
                     matches: list[Matches] = []
                     for part in state.parts:
                         read = files.enter_context(part.segment.opened())
-                        share = max(MOST_READ, wanted) * len(part.skills) // total
-                        matches.append(part.find(read, query.every, wanted + share))
+                        most = max(query.depth, wanted) * len(part.skills) // total
+                        matches.append(part.find(read, query.every, wanted + most))
                     if state.missing:
                         matches.append(
                             self._described(query.every, state.missing, wanted)

@@ -31,7 +31,6 @@ from skillruntime.cache_files import open_own
 from skillruntime.catalog.search.words import STOP_WORDS, joined_words, stem, words_of
 
 __all__ = [
-    "MOST_READ",
     "NUMBER_BITS",
     "WEIGHT_OF_ONE",
     "Postings",
@@ -101,12 +100,6 @@ _BEGINNING = 200
 
 WEIGHT_OF_ONE = 250 / (_BODY.weight + _DESCRIPTION.weight + _NAME.weight)
 """The stored weight that represents a weight of 1, before rarity."""
-
-MOST_READ = 700
-"""The maximum number of postings of a word that a query reads, for each part its share:
-those with the highest weights. Without the limit, as many requests and tasks of the
-benchmarks rank a right skill first.
-"""
 
 # Larger than any real index; protects against a wrong file at this path.
 _MAX_BYTES = 1 << 30
@@ -359,12 +352,14 @@ def merge_segments(
         packed = array("I")
         for _, number, at in places:
             new_numbers = moved[number]
-            for posting in segments[number].postings(readers[number], at, sys.maxsize)[
-                1
-            ]:
-                skill = posting & _NUMBER
-                if new_numbers[skill] >= 0:
-                    packed.append(posting - skill + new_numbers[skill])
+            found = segments[number].postings(readers[number], at, sys.maxsize)
+            packed.extend(
+                [
+                    posting & _WEIGHT | new
+                    for posting in found.packed
+                    if (new := new_numbers[posting & _NUMBER]) >= 0
+                ]
+            )
         if packed:
             written.add(digest, packed)
         pause()
