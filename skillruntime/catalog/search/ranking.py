@@ -10,7 +10,7 @@ number of words and not on the number of skills: see `Query.depth`.
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from math import log, log2
@@ -184,19 +184,28 @@ def _scores(
     scores of these.
     """
     # Dictionaries, because a list of all skills would cost more than the sums.
-    found: list[dict[int, float]] = [defaultdict(float) for _ in matches]
+    found: list[dict[int, float]] = [{} for _ in matches]
     for word, rarity in rarities.items():
         is_rare = sum(map(len, found)) < enough
         if not is_rare and rarity < _RARITY_IN_HALF:
             break
         factor = rarity * log2(1 + words[word]) / WEIGHT_OF_ONE
-        for part, scores in zip(matches, found, strict=True):
+        for index, part in enumerate(matches):
             if word not in part.postings:
                 continue
-            for posting in part.postings[word].packed:
+            packed = part.postings[word].packed
+            scores = found[index]
+            if is_rare and not scores:  # the first word: half of the time of the loop
+                found[index] = {
+                    posting & _NUMBER: factor * (posting >> NUMBER_BITS)
+                    for posting in packed
+                }
+                continue
+            for posting in packed:
                 number = posting & _NUMBER
-                if is_rare or number in scores:
-                    scores[number] += factor * (posting >> NUMBER_BITS)
+                score = scores.get(number, 0.0)
+                if is_rare or score:
+                    scores[number] = score + factor * (posting >> NUMBER_BITS)
     return found
 
 
