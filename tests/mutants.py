@@ -97,6 +97,8 @@ def _changed(node: ast.AST) -> str | None:
             changed.value = not changed.value
         case ast.Constant(value=int() as number):
             changed.value = number + 1
+        case ast.Return(value=ast.Constant(value=None)):
+            return None
         case ast.Return(value=ast.expr()):
             return "return None"
         case ast.Expr(value=ast.Call()):

@@ -7,6 +7,7 @@ Write the page again with ``python -m tests.test_public_api``.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 from importlib import import_module
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.runtime.call_options import CallOptions
 from tests import needs
 
 ROOT = Path(__file__).parents[1]
@@ -27,8 +29,8 @@ PACKAGES = (
     ".runtime",
     ".remote",
     ".server",
+    ".testing",
 )
-PACKAGES = (*PACKAGES, ".testing")
 INTRODUCTION = """\
 # Public names
 
@@ -110,6 +112,38 @@ def test_users_are_shown_public_names_only(path: Path) -> None:
         is_public = len(parts) <= 2 or parts[1] == "adapters"
 
         assert is_public, f"{path.name} imports from {module}"
+
+
+def public_values() -> list[type]:
+    """Return the public dataclasses; a reader of them need not expect a change."""
+    values: dict[str, type] = {}
+    for package in PACKAGES:
+        for name, module in names_of(package).items():
+            value = getattr(import_module(module), name)
+            if isinstance(value, type) and dataclasses.is_dataclass(value):
+                values[name] = value
+    return [values[name] for name in sorted(values)]
+
+
+def test_public_values_cannot_be_changed() -> None:
+    """But for the results of tests, which are filled while the tests run."""
+    needs.package("langchain")
+    changeable = {
+        value.__name__
+        for value in public_values()
+        if not value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    }
+    large = {
+        value.__name__
+        for value in public_values()
+        if "__dict__" in dir(value) and not issubclass(value, BaseException)
+    }
+
+    assert (changeable, large) == ({"CallableResult", "SkillResult"}, set())
+
+
+def test_every_option_of_a_call_may_be_left_out() -> None:
+    assert CallOptions.__required_keys__ == frozenset()
 
 
 if __name__ == "__main__":

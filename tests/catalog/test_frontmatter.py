@@ -106,6 +106,15 @@ def test_unusual_frontmatter_is_read_with_a_warning(
     assert rules(data) == rule
 
 
+@pytest.mark.parametrize("above", [b"", b"\n\n"])
+def test_a_diagnostic_has_the_line_of_the_file(above: bytes) -> None:
+    """Also where the frontmatter does not begin on the first line."""
+    read = read_frontmatter(above + HEAD + b"name: twice\ndescription: Reads\n---\n")
+
+    [line] = [each.line for each in read.diagnostics if "name" in each.message]
+    assert line == len(above) + 3
+
+
 def test_dashes_inside_a_value_do_not_end_the_frontmatter() -> None:
     """Only a line of its own counts: an indented --- is text."""
     read = read_frontmatter(

@@ -67,6 +67,13 @@ def test_a_comment_that_no_page_shows_has_advice() -> None:
     assert not list(hidden_text(text, "a.py", is_page=False))
 
 
+@pytest.mark.parametrize(
+    ("comment", "is_found"), [("a b c d", False), ("a b c d e", True)]
+)
+def test_a_comment_of_five_words_is_a_sentence(comment: str, is_found: bool) -> None:
+    assert bool(list(hidden_text(f"<!-- {comment} -->", "a.md"))) is is_found
+
+
 def test_the_comments_of_references_have_advice(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from skillruntime.catalog.resources import (
     MAX_RESOURCE_BYTES,
     decode_text,
+    digest_of_code,
     list_resources,
     read_bytes,
 )
@@ -142,6 +143,31 @@ def test_a_binary_file_is_not_returned_as_text(skill: str) -> None:
     ) as caught:
         read_text(skill, "logo.png")
     assert not caught.value.recoverable
+
+
+@pytest.mark.parametrize(
+    ("path", "is_code"),
+    [
+        ("scripts/table.csv", True),
+        ("scripts/run.sh", True),
+        ("lib/module.py", True),
+        ("contract.yaml", True),
+        ("module.py", True),
+        ("references/table.csv", False),
+        ("notes.md", False),
+    ],
+)
+def test_the_digest_of_the_code_is_of_what_a_skill_executes(
+    tmp_path: Path, path: str, is_code: bool
+) -> None:
+    """A script may read the other files in its directory as it reads its code."""
+    file = tmp_path / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("before")
+    before = digest_of_code(str(tmp_path))
+    file.write_text("after, longer")
+
+    assert (digest_of_code(str(tmp_path)) != before) is is_code
 
 
 def test_a_large_file_is_refused(skill: str) -> None:

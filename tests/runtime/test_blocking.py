@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextvars
 from functools import partial
+from threading import get_ident
 
 import anyio
 import anyio.to_thread
 import pytest
 
 from skillruntime.runtime.blocking import run_to_end
+from tests import needs
 
 variable = contextvars.ContextVar("variable", default="unset")
 
@@ -42,6 +44,22 @@ async def test_it_runs_inside_a_running_loop() -> None:
     variable.set("outer")
 
     assert run_to_end(read, "!") == "outer!"
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_it_leaves_the_thread_of_a_running_loop(backend: str) -> None:
+    """Two event loops in one thread would wait for each other."""
+    if backend == "trio":
+        needs.package("trio")
+
+    async def thread() -> int:
+        return get_ident()
+
+    async def main() -> int:
+        return run_to_end(thread)
+
+    assert anyio.run(main, backend=backend) != get_ident()
+    assert run_to_end(thread) == get_ident()
 
 
 def test_it_runs_in_a_worker_thread_of_a_loop() -> None:

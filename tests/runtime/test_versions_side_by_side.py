@@ -103,9 +103,14 @@ def test_what_is_kept_of_ranges_is_bounded(
     runtime = SkillRuntime(catalog)
 
     for number in range(12):
-        assert runtime.contract(f"digest@>=1.0.{number},<2").version == "1.2.0"
+        name = f"digest@>=1.0.{number},<2"
+        assert runtime.contract(name).version == "1.2.0"
+        runtime.call_sync(name, {})
 
-    assert len(runtime._callables._found) <= 3
+    kept = runtime._callables
+    assert len(kept._found) <= 3
+    assert len(kept._opened) <= 3
+    assert len(kept._targets) <= 3
 
 
 def test_versions_are_activated_beside_each_other_in_a_session(

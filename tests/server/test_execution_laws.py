@@ -16,7 +16,12 @@ import anyio
 import pytest
 
 from skillruntime.remote import Execution
-from skillruntime.server import DatabaseInUseError, Executions, durable_executions
+from skillruntime.server import (
+    DatabaseInUseError,
+    Executions,
+    durable_executions,
+    open_kept_calls,
+)
 from skillruntime.server.executions.errors import (
     KeyReusedError,
     NotATaskError,
@@ -524,6 +529,8 @@ async def test_a_second_server_on_one_file_is_refused_or_waits(tmp_path: Path) -
     ):
         with pytest.raises(DatabaseInUseError, match="--wait"):
             await durable_executions(counting([]), path).__aenter__()
+        with anyio.fail_after(20), pytest.raises(DatabaseInUseError, match="--wait"):
+            await open_kept_calls(path).__aenter__()
         tasks.start_soon(anyio.to_thread.run_sync, waiting.open)
         # The first has ended: the one that waits gets the file.
     waiting.close()
