@@ -113,6 +113,7 @@ def test_the_catalog_has_the_good_one(catalog: SkillCatalog) -> None:
     assert present <= reported | listed
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("line", "exit_code", "has"),

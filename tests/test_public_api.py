@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.runtime.call_options import CallOptions
 from tests import needs
 
 ROOT = Path(__file__).parents[1]
@@ -140,10 +139,6 @@ def test_public_values_cannot_be_changed() -> None:
     }
 
     assert (changeable, large) == ({"CallableResult", "SkillResult"}, set())
-
-
-def test_every_option_of_a_call_may_be_left_out() -> None:
-    assert CallOptions.__required_keys__ == frozenset()
 
 
 if __name__ == "__main__":

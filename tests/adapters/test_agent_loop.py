@@ -177,6 +177,7 @@ def test_an_interrupt_passes_through_and_the_run_resumes(
     assert resumed["messages"][-1].content == "Done."
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 def test_an_approval_may_be_an_interrupt(counting: SkillCatalog) -> None:
     """A person approves an untrusted script through LangGraph's own means."""

@@ -669,6 +669,7 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
     assert ledger["carried"] > ledger["total"]
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @BOTH
 def test_an_untrusted_script_is_approved_by_an_interrupt(

@@ -16,6 +16,8 @@ from tests import needs
 from tests.in_process import run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+CONFINED = {"third_party_skill.py", "langgraph_approval.py"}
+"""The examples with a script that runs in a sandbox."""
 
 
 pytestmark = pytest.mark.processes
@@ -102,11 +104,17 @@ pytestmark = pytest.mark.processes
     ],
 )
 def test_example_runs(
-    name: str, expected: list[str], framework: str, tmp_path: Path
+    name: str,
+    expected: list[str],
+    framework: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     """It ends well, and shows what its text promises."""
     if framework:
         needs.installed(framework)
+    if name in CONFINED:
+        request.getfixturevalue("some_sandbox")
 
     ran = run_script(EXAMPLES / name, tmp_path)
 

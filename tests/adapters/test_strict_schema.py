@@ -10,10 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from skillruntime.adapters.tool_formats import to_openai
-from skillruntime.adapters.tools.property_names import with_declared_names
+from skillruntime.adapters.tool_formats import from_provider, to_openai
 from skillruntime.adapters.tools.strict_schema import to_strict
-from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.contract import Contract
 from tests import needs
 from tests.contract.generated import DEFINITIONS, make_object, make_value
@@ -95,13 +93,15 @@ def in_strict_form(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> 
 
 
 def comes_back(contract: Contract, strict: dict[str, Any], value: Any) -> None:
-    declared = to_tool_schema(contract).get("properties", {})
-    shown = dict(zip(declared, strict["properties"], strict=True))
+    shown: dict[str, str] = {}
+    for name in strict["properties"]:
+        [declared] = from_provider(contract, {name: None}, "openai")
+        shown[declared] = name
     renamed = {shown.get(name, name): each for name, each in value.items()}
     written = in_strict_form(strict, renamed, strict)
 
     assert jsonschema.Draft202012Validator(strict).is_valid(written)
-    sent = with_declared_names(contract, written, ["openai"])
+    sent = from_provider(contract, written, "openai")
     assert contract.accept(sent, fill_defaults=False).arguments == value
 
 

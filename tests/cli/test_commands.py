@@ -366,6 +366,7 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: list[str]) -
     assert run("call", "counting", *arguments).exit_code == 2
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
     """Without a terminal to ask at it is refused, with the remedy; --yes is an

@@ -65,6 +65,7 @@ def test_a_new_skill_passes_validate_and_its_own_test(
     assert tested.returncode == 0, tested.stdout
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @pytest.mark.parametrize("kind", ["script", "function", "instructions"])
 def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
@@ -100,6 +101,7 @@ def test_a_new_script_passes_test_with_every_call(tmp_path: Path) -> None:
     assert "tests/cases.yaml" in document["files"]
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 def test_a_new_skill_of_instructions_passes_test(tmp_path: Path) -> None:
     """There is nothing to call, and nothing fails."""

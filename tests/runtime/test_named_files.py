@@ -21,6 +21,7 @@ from tests import needs
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
+    pytest.mark.usefixtures("some_sandbox"),
 ]
 
 PATH = {"type": "string", "format": "path"}

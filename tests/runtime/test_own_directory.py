@@ -73,6 +73,7 @@ def files_of(response: SkillResponse) -> list[str]:
     return [file["path"] for file in (response.metadata or {}).get("files", ())]
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
     """Most scripts do not say which of their texts are paths, so in a derived contract
     each text counts that is one; keys are not meant.
@@ -100,6 +101,7 @@ def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
     assert response.data == ["a.txt", "b.txt"]
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_only_a_parameter_that_is_a_path_names_a_file_in_a_written_contract(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +126,7 @@ OPENING = (
 )
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.parametrize("trusted", [True, False])
 def test_an_absolute_path_in_the_workspace_names_the_file_too(
     tmp_path: Path, trusted: bool
@@ -143,6 +146,7 @@ def test_an_absolute_path_in_the_workspace_names_the_file_too(
     )
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize("sent", ["order.csv", "/nowhere/order.csv", "../order.csv"])
 def test_a_plain_text_that_names_no_file_is_explained(
@@ -168,6 +172,7 @@ def test_a_plain_text_that_names_no_file_is_explained(
     )
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_without_a_workspace_a_missing_file_says_how_to_set_one(tmp_path: Path) -> None:
     write(tmp_path / "skills", "reader", OPENING, TEXT)
 

@@ -211,6 +211,7 @@ def test_an_untrusted_script_is_not_run(
     assert not (tmp_path / "w" / "ran").exists()
 
 
+@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def test_each_new_process_uses_the_same_level(tmp_path: Path, processes: int) ->
         assert json.loads(next(iter(found)))["bubblewrap"] is None
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_a_script_runs_where_its_interpreter_has_dots_in_its_path(
     tmp_path: Path, write_skill: Callable[..., SkillCatalog]
 ) -> None:
@@ -221,6 +222,7 @@ async def test_a_level_that_is_not_installed_is_not_reported(
     assert (used, caplog.records) == ("landlock", [])
 
 
+@pytest.mark.usefixtures("some_sandbox")
 def test_doctor_and_the_answer_of_a_call_name_the_same_level(
     write_skill: Callable[..., SkillCatalog], tmp_path: Path
 ) -> None:

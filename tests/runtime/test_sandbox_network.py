@@ -159,6 +159,7 @@ async def test_a_script_talks_to_its_own_children_over_ipv6(workspace: Path) -> 
     assert found == ["from a child", "from a child"]
 
 
+@pytest.mark.usefixtures("some_sandbox")
 async def test_without_a_network_namespace_a_script_makes_no_socket(
     workspace: Path,
 ) -> None:

@@ -9,13 +9,7 @@ import string
 import unicodedata
 from operator import add
 
-__all__ = [
-    "STOP_WORDS",
-    "joined_words",
-    "separated_words",
-    "stem",
-    "words_of",
-]
+__all__ = ["STOP_WORDS", "joined_words", "separated_words", "stem", "words_of"]
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
@@ -117,16 +111,10 @@ _SEPARATED = bytes(
     ord(chr(code).lower()) if chr(code) in _ALPHANUMERIC else ord(" ")
     for code in range(256)
 )
-# "a" for a small letter or a digit, "A" for a capital.
-_CASES = bytes(
-    ord(
-        "A"
-        if chr(code) in string.ascii_uppercase
-        else "a"
-        if chr(code) in _ALPHANUMERIC
-        else " "
-    )
-    for code in range(256)
+# "A" for a capital, and "a" for any other letter or digit.
+_CASES = bytes.maketrans(
+    f"{string.ascii_uppercase}{string.ascii_lowercase}{string.digits}".encode(),
+    b"A" * 26 + b"a" * 36,
 )
 
 
