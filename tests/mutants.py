@@ -1,5 +1,6 @@
 """``python -m tests.mutants --seed 1 --count 60``: change one expression of the package
-at a time, and see whether the tests of its folder notice.
+at a time, and see whether its tests notice: the files that name the changed module, and
+those of its folder.
 
 The changes are made in a copy of the checkout, whose tests must pass without them. A
 mutant is killed if a test fails or does not end in time.
@@ -110,9 +111,8 @@ def _changed(node: ast.AST) -> str | None:
 
 
 def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
-    """Return whether the tests of *package* notice *mutant* in the checkout *copied*.
-
-    The files that name the changed module are run first: they kill most mutants.
+    """Return whether a test notices *mutant* in the checkout *copied*: one in a file
+    that names the changed module, or else one of *package*.
     """
     path = copied / mutant.path.relative_to(ROOT)
     original = path.read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
         original[: mutant.start] + mutant.after + original[end:], encoding="utf-8"
     )
     named = []
-    for test in sorted((copied / "tests" / package).rglob("test_*.py")):
+    for test in sorted((copied / "tests").rglob("test_*.py")):
         if mutant.path.stem in test.stem or _module(mutant) in test.read_text("utf-8"):
             named.append(str(test))
     try:

@@ -274,6 +274,19 @@ def test_a_model_is_a_contract(function: Callable[..., Any]) -> None:
     )
 
 
+def test_a_decorated_function_is_returned() -> None:
+    """Also one that is a skill already: the name in its module keeps its value."""
+
+    def trip(start: str) -> str:
+        """Begin a trip."""
+        return start
+
+    ready = skill(trip)
+
+    assert SkillRuntime().implements("plain")(trip) is trip
+    assert SkillRuntime().implements("ready")(ready) is ready
+
+
 def test_a_model_as_contract_arrives_as_the_model() -> None:
     """Where the function's parameter is annotated so."""
     runtime = SkillRuntime()

@@ -70,6 +70,16 @@ def test_a_script_gets_its_arguments_and_its_output_is_the_data(
     assert response.metadata["version"] == "1.2.0"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
+def test_a_trusted_script_runs_without_an_event_loop(
+    write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A blocking call waits for the process itself; a loop costs more than that."""
+    monkeypatch.setattr(anyio, "run", None)
+
+    assert call(write_skill("print(7)")).data == 7
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_script_runs_on_either_event_loop(
     write_skill: WriteSkill, backend: str

@@ -13,8 +13,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from skillruntime import SkillRuntime, discover
 from skillruntime.errors import InvalidSkillError, SkillOutputError
-from skillruntime.remote import RemoteClient, variable_for
+from skillruntime.remote import AccessPolicy, RemoteClient, variable_for
 from skillruntime.remote.hosts import origin_of
 from skillruntime.server import (
     KeyRing,
@@ -397,8 +398,6 @@ def publish_echo(
     """Return what is published of a skill whose contract.json has a descriptor.json
     beside it.
     """
-    from skillruntime import SkillRuntime, discover
-
     skill = folder / "echo"
     skill.mkdir()
     (skill / "SKILL.md").write_text(
@@ -492,6 +491,31 @@ def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(
         5000,
         "1.0.0",
     )
+
+
+@pytest.mark.parametrize(
+    ("trusted", "options", "access"),
+    [
+        (False, {}, "restricted"),
+        (False, {"public": True}, "public"),
+        (True, {}, "public"),
+    ],
+)
+def test_an_untrusted_author_makes_no_skill_public(
+    tmp_path: Path, trusted: bool, options: dict[str, Any], access: str
+) -> None:
+    """Only the host does, or an author whom the host trusts."""
+    publish_echo(tmp_path, {}, access="public")
+    runtime = SkillRuntime(discover(tmp_path, trusted=trusted))
+
+    [published] = serve_catalog(
+        runtime,
+        base_url="http://localhost:8400",
+        access=AccessPolicy.RESTRICTED,
+        **options,
+    )
+
+    assert published.descriptor.access == access
 
 
 @pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])
