@@ -16,6 +16,7 @@ from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime import Grants, SkillRuntime
 from skillruntime.runtime.scripts.refusals import (
+    Ungranted,
     missed_words,
     named_dotfiles,
     opens_connections,
@@ -71,6 +72,26 @@ class Sample:
         runtime = self.runtime(script, source)
         name = f"own/{script.partition('.')[0]}"
         return runtime.call_sync(name, arguments or {}, **options)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "text"),
+    [
+        (Ungranted(), ""),
+        (Ungranted(Grants(network=True)), "the network"),
+        (Ungranted(Grants(network=True, files=("a.txt",))), "the network and 'a.txt'"),
+        (
+            Ungranted(Grants(environment=("KEY",), files=(".",)), outside=True),
+            "KEY, the files of the workspace and access to directories outside the "
+            "workspace",
+        ),
+    ],
+)
+def test_missing_access_is_listed_as_in_a_sentence(
+    lacking: Ungranted, text: str
+) -> None:
+    assert str(lacking) == text
+    assert bool(lacking) is bool(text)
 
 
 @pytest.fixture
