@@ -1,6 +1,6 @@
 """``python -m tests.mutants --seed 1 --count 60``: change one expression of the package
 at a time, and see whether its tests notice: the files that name the changed module, and
-those of its folder.
+those of its folder and of the public interface.
 
 The changes are made in a copy of the checkout, whose tests must pass without them. A
 mutant is killed if a test fails or does not end in time.
@@ -126,7 +126,7 @@ def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
             named.append(str(test))
     try:
         return (bool(named) and _fails(named, copied)) or _fails(
-            [f"tests/{package}"], copied
+            [f"tests/{package}", "tests/test_public_api.py"], copied
         )
     finally:
         path.write_text(original, encoding="utf-8")

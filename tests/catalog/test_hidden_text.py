@@ -49,7 +49,7 @@ def test_hidden_characters_of_a_file_have_a_finding(
     (found,) = (
         each for each in validation.diagnostics if each.rule == "hidden-characters"
     )
-    assert (found.path, found.line) == (str(file), 2)
+    assert (found.path, found.line, found.column) == (str(file), 2, 1)
     assert f"hidden characters ({kind})" in found.message
 
 
