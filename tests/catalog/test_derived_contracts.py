@@ -76,6 +76,20 @@ def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
     assert "no contract could be derived for the script tool-box/bad" in caplog.text
 
 
+def test_a_large_file_is_not_a_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is data or a bundle; reading it would take too long."""
+    script = PARSER.format(head="", choices="['a']")
+    monkeypatch.setattr(derived, "MAX_SCRIPT_BYTES", len(script))
+
+    skill = skill_with(
+        tmp_path, {"scripts/small.py": script, "scripts/large.py": script + "\n"}
+    )
+
+    assert list(skill.contracts) == ["tool-box/small"]
+
+
 def test_a_module_outside_the_skill_is_never_read(tmp_path: Path) -> None:
     """A link out of the skill's directory is not followed."""
     (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")

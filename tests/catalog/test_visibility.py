@@ -245,6 +245,8 @@ def test_wide_and_other_marks_of_roles_are_escaped(text: str, shown: str) -> Non
             "[·INST] [·/TOOL_RESULTS] [·TOOL_CALLS]",
         ),
         ("a <b> [x] | <| 3", "a <b> [x] | <| 3"),
+        # Tags that prompts ask for, and pages are full of.
+        ("<result>3</result> <output>", "<result>3</result> <output>"),
     ],
 )
 def test_role_marks_are_escaped_where_a_model_reads(text: str, shown: str) -> None:

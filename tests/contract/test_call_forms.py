@@ -292,6 +292,9 @@ def test_forms_of_few_models_are_read(text: str, expected: Any) -> None:
 def test_an_empty_object_that_may_be_a_call_is_not_skipped() -> None:
     """Where nothing is required, two objects are two calls."""
     assert outcome(OPEN, '{}{"page": 1}', "list") == REFUSED
+    contract = Contract.from_schema(OPEN, name="list")
+    with pytest.raises(SkillInputError, match="there are 2 calls in one text"):
+        contract.accept('{}{"page": 1}')
 
 
 HARMONY: list[tuple[str, Any]] = [

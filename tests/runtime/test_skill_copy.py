@@ -254,6 +254,21 @@ def test_a_directory_replaced_after_activation_is_refused(
         copy_skill(skill, contract)
 
 
+def test_files_in_more_than_32_directories_are_left_out(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
+    catalog = write_skill("honest", trusted=False)
+    directory = tmp_path / "skills" / "sample"
+    for _ in range(33):
+        directory /= "d"
+        directory.mkdir()
+        (directory / "file").touch()
+
+    with copy_skill(*catalog.contract("sample")) as copy:
+        assert (copy.directory / ("d/" * 32) / "file").exists()
+        assert not (copy.directory / ("d/" * 33) / "file").exists()
+
+
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
 def test_a_skill_that_is_too_large_is_refused_and_leaves_nothing(
     write_skill: WriteSkill, limit: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
