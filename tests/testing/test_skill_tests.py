@@ -198,6 +198,23 @@ def test_a_derived_contract_is_compared_with_the_scripts_own_parser(
 
 
 @pytest.mark.processes
+def test_a_part_that_was_not_read_from_the_script_blames_no_script(
+    tmp_path: Path,
+) -> None:
+    """The contract says itself that it may take more than the script."""
+    write_derived(
+        tmp_path,
+        "sizes = [str(n) for n in range(3)]\n"
+        "parser.add_argument('--size', choices=sizes)",
+    )
+
+    result = outcome(tmp_path)
+
+    assert result.failures == []
+    assert result.succeeded < result.made
+
+
+@pytest.mark.processes
 def test_a_shown_command_with_a_path_elsewhere_blames_no_script(tmp_path: Path) -> None:
     """`/path/to/skill` is a place that the reader fills in."""
     write_derived(

@@ -167,8 +167,10 @@ def _usage(run: Run) -> str:
     message = usage_message(run)
     if not message:
         return ""
-    if run.contract.is_derived and not _FORM_OF_ARGPARSE.search(message):
-        # A rule of the script itself, which its declarations do not contain.
+    derived = run.contract.to_dict().get("derived")
+    # A rule of the script itself, which its declarations do not contain, or a part of
+    # them that the reader could not read.
+    if derived and (derived.get("unread") or not _FORM_OF_ARGPARSE.search(message)):
         return ""
     return f"the script's own parser refuses a valid call: {message}"
 
