@@ -8,6 +8,7 @@ longer change, so their private modules can be used.
 
 from __future__ import annotations
 
+import _sre  # type: ignore[import-not-found]
 import re
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -23,7 +24,20 @@ def compile_possessive(pattern: str | bytes, flags: int) -> re.Pattern[Any]:
     """
     parsed = _parser.parse(pattern, flags)
     _replace_possessive(parsed)
-    compiled: re.Pattern[Any] = _compiler.compile(parsed, flags)
+    # As `_compiler.compile` does for a text; for a parsed pattern it leaves out the
+    # text, which `Pattern.pattern` returns.
+    state = parsed.state
+    names: list[str | None] = [None] * state.groups
+    for name, group in state.groupdict.items():
+        names[group] = name
+    compiled: re.Pattern[Any] = _sre.compile(
+        pattern,
+        flags | state.flags,
+        _compiler._code(parsed, flags),
+        state.groups - 1,
+        state.groupdict,
+        tuple(names),
+    )
     return compiled
 
 

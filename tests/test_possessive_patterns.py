@@ -29,8 +29,10 @@ def test_a_possessive_quantifier_never_gives_back(
 
 
 def test_flags_names_and_bytes_are_kept() -> None:
-    """The pattern has the methods and groups of any other."""
+    """The pattern has the methods, the groups and the text of any other."""
     compiled = compile_possessive(rb"(?P<word>a++)\.", re.IGNORECASE)
 
+    assert compiled.pattern == rb"(?P<word>a++)\."
+    assert compiled.flags == re.IGNORECASE
     assert compiled.groupindex == {"word": 1}
     assert compiled.sub(rb"\g<word>!", b"aA.") == b"aA!"
