@@ -4,8 +4,10 @@ the corpus where there is one.
 
 from __future__ import annotations
 
+import sys
 import tarfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,28 @@ from tests import needs
 collect_ignore = ["fuzz.py"]  # run by hand, with what it asks for
 # Beside the repository, or beside a directory that holds a worktree of it.
 WriteSkill = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def no_file_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A host that discovers its skills again and again would run out of files.
+
+    A thread that indexes may have one for a moment, and what starts scripts is kept.
+    """
+    if sys.platform != "linux" or request.node.get_closest_marker("processes"):
+        yield
+        return
+    before = _open_files()
+    yield
+    for _ in range(100):
+        if _open_files() <= before:
+            return
+        time.sleep(0.05)
+    pytest.fail("a file stays open")
+
+
+def _open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
 
 
 @pytest.fixture(autouse=True)

@@ -86,18 +86,6 @@ def test_a_warm_start_gives_the_same_and_opens_nothing(
     assert warm["Odd Name"].version == "3"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
-def test_no_file_stays_open(skills: Path) -> None:
-    """A host that discovers its skills again and again would run out of files."""
-    discover(skills)
-    before = sorted(os.listdir("/proc/self/fd"))
-
-    for _ in range(3):
-        discover(skills)
-
-    assert sorted(os.listdir("/proc/self/fd")) == before
-
-
 def test_only_what_changed_is_read(
     skills: Path, opened: list[str], write_skill: WriteSkill
 ) -> None:
