@@ -426,27 +426,75 @@ def test_a_query_touches_only_skills_that_have_its_words() -> None:
     assert counted.looked_at == 2
 
 
-def test_a_query_reads_a_bounded_number_of_postings() -> None:
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        ("left", 700),
+        ("left upper", 700),
+        ("left upper a1 a2", 1_400),
+        (f"left upper {' '.join(f'a{n}' for n in range(20))}", 3_000),
+    ],
+)
+def test_a_query_reads_a_bounded_number_of_postings(
+    query: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many skills contain its words, and from the heaviest on."""
-    skills = [SkillMetadata(f"s{n:04}", "left right", "/") for n in range(3_000)]
-    skills.append(SkillMetadata("left-right", "left right", "/"))
+    skills = [SkillMetadata(f"s{n:04}", "left upper", "/") for n in range(4_000)]
+    skills.append(SkillMetadata("left-upper", "left upper", "/"))
     index = SearchIndex(skills, bodies=False)
     index.search("warm")
     assert index._state is not None
     [part] = index._state.parts
-    source = part.segment.source
-    assert isinstance(source, bytes)
-    read: list[int] = []
+    read: set[int] = set()
+    kind = type(part.segment)
+    real = kind.postings
 
-    def reading(start: int, count: int) -> bytes:
-        read.append(count)
-        return source[start : start + count]
+    def postings(self: Any, *arguments: Any) -> Any:
+        found = real(self, *arguments)
+        read.add(len(found.packed))
+        assert found.skills == 4_001
+        return found
 
-    matches = part.find(reading, ["left", "right"], 700)
+    monkeypatch.setattr(kind, "postings", postings)
 
-    assert sum(read) == 2 * 4 * 700
-    assert all(found.skills == 3_001 for found in matches.postings.values())
-    assert index.search("left right", 1)[0].name == "left-right"
+    assert index.search(query, 1)[0].name == "left-upper"
+    # Twenty are compared again, whatever a skill's score.
+    assert read == {most + 20}
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_descriptions_are_found_before_and_after_their_words_are_indexed(
+    indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole words alone, by their stem, wherever they stand in the text."""
+    texts = [
+        "Queries a database",
+        "icing",
+        "the API of GitHub, 提取表格",
+        "apiary",
+        "",
+        "query",
+    ]
+    skills = [SkillMetadata(f"s{n}", text, "/") for n, text in enumerate(texts * 80)]
+    index = SearchIndex(skills)
+    monkeypatch.setattr(index, "_index_in_thread", lambda: None)
+    if indexed:
+        index.search(" ".join(f"w{n}" for n in range(30)))
+        assert index._descriptions is not None
+        assert index._descriptions._index is not None
+
+    def found(query: str) -> set[str]:
+        hits = index.search(query, 480)
+        assert not hits.bodies_searched
+        return {hit.description for hit in hits}
+
+    assert found("query") == {"Queries a database", "query"}
+    assert found("icing") == {"icing"}
+    assert found("API") == {"the API of GitHub, 提取表格"}
+    assert found("hub") == {"the API of GitHub, 提取表格"}
+    assert found("取表") == {"the API of GitHub, 提取表格"}
+    assert found("hubs data") == {"the API of GitHub, 提取表格"}
+    assert found("base") == set()
 
 
 def test_words_at_the_beginning_of_the_instructions_count_more(

@@ -197,21 +197,37 @@ def test_a_derived_contract_is_compared_with_the_scripts_own_parser(
     assert [(each.check, each.arguments) for each in result.failures] == expected
 
 
+UNREAD = (
+    "sizes = [str(n) for n in range(3)]\nparser.add_argument('--size', choices=sizes)\n"
+)
+
+
 @pytest.mark.processes
 def test_a_part_that_was_not_read_from_the_script_blames_no_script(
     tmp_path: Path,
 ) -> None:
     """The contract says itself that it may take more than the script."""
-    write_derived(
-        tmp_path,
-        "sizes = [str(n) for n in range(3)]\n"
-        "parser.add_argument('--size', choices=sizes)",
-    )
+    write_derived(tmp_path, UNREAD)
 
     result = outcome(tmp_path)
 
     assert result.failures == []
-    assert result.succeeded < result.made
+    assert 0 < result.succeeded < result.made
+
+
+@pytest.mark.processes
+def test_a_part_that_was_not_read_excuses_no_other(tmp_path: Path) -> None:
+    """Of another argument the contract knows the choices, and the script has others."""
+    write_derived(
+        tmp_path,
+        f"{UNREAD}mode = parser.add_argument('--mode')\n"
+        "vars(mode)['choices'] = ['fast']\n",
+    )
+
+    result = outcome(tmp_path)
+
+    assert {each.check for each in result.failures} == {"usage"}
+    assert all("mode" in each.message for each in result.failures)
 
 
 @pytest.mark.processes

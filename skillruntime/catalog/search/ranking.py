@@ -3,8 +3,9 @@ again, by the pairs of adjacent query words that are also adjacent in the skill.
 
 A query may be a whole paragraph: every word counts except stop words, and a repeated
 word counts by the logarithm of its frequency (5 more of the 802 requests of the
-benchmarks rank their skill first than if it counts each time). The work depends on the
-number of words and not on the number of skills: see `Query.depth`.
+benchmarks rank their skill first than if it counts each time). In an index without
+hidden skills, the work depends on the number of words and not on the number of skills:
+see `Query.depth`.
 """
 
 from __future__ import annotations
@@ -88,9 +89,8 @@ class Query(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """The number of postings to read for each word, those with the highest weights;
-        and the number of found skills after which other words only add to the scores of
-        these.
+        """The number of postings to read for each word, highest weights first. Also
+        the number of found skills after which further words add no other skills.
 
         Among 31,000 skills, 15 more of the 802 requests rank their skill first with
         this depth than with 500 to 700 postings a word, and as many as without a limit.
@@ -177,11 +177,12 @@ def _scores(
     matches: Sequence[Matches],
     enough: int,
 ) -> list[dict[int, float]]:
-    """Return the score of each skill number, for each of *matches*.
+    """Return, for each of *matches*, the score of each skill that was found, by its
+    number.
 
     *words* has the number of occurrences of each word; the first of *rarities* are the
-    rarest words. If these have found *enough* skills, the other words only add to the
-    scores of these.
+    rarest words. After *enough* skills are found, the other words only add to the
+    scores of these skills.
     """
     # Dictionaries, because a list of all skills would cost more than the sums.
     found: list[dict[int, float]] = [{} for _ in matches]
@@ -195,7 +196,9 @@ def _scores(
                 continue
             packed = part.postings[word].packed
             scores = found[index]
-            if is_rare and not scores:  # the first word: half of the time of the loop
+            # The first word that is found in a part: a comprehension takes half the
+            # time of the loop below.
+            if is_rare and not scores:
                 found[index] = {
                     posting & _NUMBER: factor * (posting >> NUMBER_BITS)
                     for posting in packed

@@ -226,7 +226,7 @@ class SearchIndex:
         return state
 
     def _described(
-        self, words: Iterable[str], missing: Collection[int], wanted: int
+        self, words: Collection[str], missing: Collection[int], wanted: int
     ) -> Matches:
         """Return the postings of *words* in the names and descriptions of the *wanted*
         best matches among the skills at the positions *missing*.
@@ -265,6 +265,8 @@ class SearchIndex:
 
     def _index(self, done: Event) -> None:
         try:
+            if self._descriptions is not None:
+                self._descriptions.index(_let_searches_pass)
             stems = Stems()
             state = self._current_state()
             while state.missing:

@@ -64,11 +64,10 @@ def separated_words(text: str) -> str:
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether *text* has letters or digits outside ASCII, or accents of their
-    own.
+    """Return whether *text* has letters or digits outside ASCII, or combining
+    accents.
     """
-    # Texts have few such characters, and bytes are deleted faster than a pattern finds
-    # them.
+    # Deleting the ASCII bytes is faster than a pattern search.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
     characters = {*rest.decode("utf-8", "surrogatepass")}
     return any(map(str.isalnum, characters)) or any(

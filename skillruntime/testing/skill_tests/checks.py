@@ -41,6 +41,8 @@ _FORM_OF_ARGPARSE = re.compile(
 it.
 """
 
+_NAMED_ARGUMENT = re.compile(r"\bargument (\S+): ")
+
 _PATH = re.compile(r"/[\w.-]+(?:/[\w.@+-]+)+")
 _LONGEST_SEARCHED = 20_000
 _ESCAPE = re.compile(r"[\x1b\x9b]")
@@ -167,12 +169,28 @@ def _usage(run: Run) -> str:
     message = usage_message(run)
     if not message:
         return ""
-    derived = run.contract.to_dict().get("derived")
-    # A rule of the script itself, which its declarations do not contain, or a part of
-    # them that the reader could not read.
-    if derived and (derived.get("unread") or not _FORM_OF_ARGPARSE.search(message)):
-        return ""
+    if run.contract.is_derived:
+        # The script has a rule that its declarations do not contain.
+        if not _FORM_OF_ARGPARSE.search(message):
+            return ""
+        if _is_about_unread(run):
+            return ""
     return f"the script's own parser refuses a valid call: {message}"
+
+
+def _is_about_unread(run: Run) -> bool:
+    """Return whether a usage error is about a part of the script that the derived
+    contract lists as unread.
+    """
+    unread = run.contract.to_dict()["derived"].get("unread", ())
+    flags = {
+        flag
+        for shown in _NAMED_ARGUMENT.findall(run.stderr)
+        for flag in shown.split("/")
+    }
+    if not flags:
+        return bool(unread)
+    return any(part.partition(":")[0] in flags for part in unread)
 
 
 def usage_message(run: Run) -> str:
