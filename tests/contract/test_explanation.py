@@ -332,6 +332,31 @@ SECRETS: list[Any] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("items", "wrong"),
+    [
+        ([1, "x"], ["items"]),
+        (["x"], ["contains", "items"]),
+        ([2], ["contains"]),
+        ([1, 1, 1], ["contains"]),
+    ],
+)
+def test_one_item_that_fits_contains_is_enough(
+    items: list[Any], wrong: list[str]
+) -> None:
+    """Without `minContains`; more than `maxContains` are too many."""
+    schema = {"items": {"type": "integer"}, "contains": {"const": 1}, "maxContains": 2}
+
+    reported = [
+        each.message for each in errors({"a": items}, {"properties": {"a": schema}})
+    ]
+
+    expected = {"contains": "right number of items", "items": "not an integer"}
+    assert len(reported) == len(wrong)
+    for message, keyword in zip(reported, wrong, strict=True):
+        assert expected[keyword] in message
+
+
 @pytest.mark.parametrize("sent", SECRETS, ids=str)
 def test_a_secret_is_never_quoted(sent: Any) -> None:
     """Not where it is wrong, not in a container, not under a misspelt key, not in
