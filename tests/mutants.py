@@ -112,7 +112,7 @@ def _changed(node: ast.AST) -> str | None:
 
 def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
     """Return whether a test notices *mutant* in the checkout *copied*: one in a file
-    that names the changed module, or else one of *package*.
+    that names the changed module, or else one of *package* or of the public interface.
     """
     path = copied / mutant.path.relative_to(ROOT)
     original = path.read_text(encoding="utf-8")
@@ -120,10 +120,11 @@ def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
     path.write_text(
         original[: mutant.start] + mutant.after + original[end:], encoding="utf-8"
     )
-    named = []
-    for test in sorted((copied / "tests").rglob("test_*.py")):
-        if mutant.path.stem in test.stem or _module(mutant) in test.read_text("utf-8"):
-            named.append(str(test))
+    named = [
+        str(test)
+        for test in sorted((copied / "tests").rglob("test_*.py"))
+        if _names(test, mutant)
+    ]
     try:
         return (bool(named) and _fails(named, copied)) or _fails(
             [f"tests/{package}", "tests/test_public_api.py"], copied
@@ -132,9 +133,14 @@ def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
         path.write_text(original, encoding="utf-8")
 
 
-def _module(mutant: Mutant) -> str:
-    """Return the dotted name of the changed module."""
-    return ".".join(mutant.path.relative_to(ROOT).with_suffix("").parts)
+def _names(test: Path, mutant: Mutant) -> bool:
+    """Return whether the file *test* names the changed module: in its own name, in an
+    import or, by its path, in a text.
+    """
+    module = mutant.path.relative_to(ROOT)
+    text = test.read_text("utf-8")
+    dotted = ".".join(module.with_suffix("").parts)
+    return module.stem in test.stem or dotted in text or module.as_posix() in text
 
 
 def _fails(tests: list[str], copied: Path) -> bool:

@@ -1,7 +1,7 @@
 """A skill that cannot be read takes no other with it, wherever skills are gone through.
 
 The files are a third party's, so what they make PyYAML or this library raise is refused
-in words.
+in words: `skillruntime/catalog/unforeseen.py`.
 """
 
 from __future__ import annotations
