@@ -317,6 +317,13 @@ def test_a_context_knows_its_deadline_and_its_workspace(tmp_path: Path) -> None:
     ]
 
 
+def test_a_runtime_is_shown_by_what_it_serves() -> None:
+    runtime = implemented(lambda arguments: 1)
+
+    assert repr(SkillRuntime()) == "<SkillRuntime of 0 skills>"
+    assert repr(runtime) == "<SkillRuntime of 0 skills and it>"
+
+
 def test_a_plain_function_runs_in_the_callers_thread_or_in_a_worker() -> None:
     """Blocking: this very thread, with no event loop between. Async: a worker
     thread.
