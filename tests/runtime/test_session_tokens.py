@@ -135,16 +135,31 @@ def test_a_body_that_does_not_fit_is_refused_and_not_active(
     assert not session.active
 
 
-def test_the_catalog_is_shortened_to_what_is_left(write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize(
+    ("limit", "budget", "included"),
+    [
+        (16, 1_000, ()),
+        (16, None, ()),
+        (None, 16, ()),
+        (1_000, 16, ()),
+        (1_000, None, ("sample",)),
+        (None, None, ("sample",)),
+    ],
+)
+def test_the_catalog_is_shortened_to_what_is_left(
+    write_skill: WriteSkill,
+    limit: int | None,
+    budget: int | None,
+    included: tuple[str, ...],
+) -> None:
     """Its limit and the budget asked for: the smaller counts."""
     session = SkillRuntime(write_skill("")).session(
-        limits=TokenLimits(catalog_tokens=16)
+        limits=TokenLimits(catalog_tokens=limit)
     )
 
-    rendered = session.render_catalog(1_000)
+    rendered = session.render_catalog(budget)
 
-    assert rendered.tokens <= 16
-    assert rendered.included == ()
+    assert rendered.included == included
 
 
 def test_an_envelope_says_what_was_spent_when_asked() -> None:
