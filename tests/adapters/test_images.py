@@ -379,15 +379,24 @@ def test_only_whole_images_are_shown(tmp_path: Path, logo: bytes) -> None:
 
 def test_an_image_is_known_by_its_bytes() -> None:
     """A JPEG that is named .png would be refused as such."""
-    webp = b"RIFF" + (4).to_bytes(4, "little") + b"WEBP"
+    size = (4).to_bytes(4, "little")
+    webp = b"RIFF" + size + b"WEBP"
 
     assert [
         image_type(each) for each in (PNG, b"\xff\xd8\xff..\xff\xd9", b"GIF89a;", webp)
     ] == ["image/png", "image/jpeg", "image/gif", "image/webp"]
     assert [
         image_type(each)
-        for each in (PNG[:-1], b"\xff\xd8\xff..", webp + b".", b"", b"text")
-    ] == [None] * 5
+        for each in (
+            PNG[:-1],
+            b"\xff\xd8\xff..",
+            webp + b".",
+            b"RIFF" + size + b"AVI ",
+            b"RIFX" + size + b"WEBP",
+            b"",
+            b"text",
+        )
+    ] == [None] * 7
 
 
 def test_a_link_to_an_image_is_not_followed(tmp_path: Path) -> None:

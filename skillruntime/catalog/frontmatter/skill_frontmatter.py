@@ -50,11 +50,6 @@ class SkillFrontmatter(Mapping[str, Any]):
         return _text(self.get("compatibility"))
 
     @property
-    def restricts_tools(self) -> bool:
-        """Whether the skill has an ``allowed-tools`` field, even an empty one."""
-        return "allowed-tools" in self or "allowed_tools" in self
-
-    @property
     def allowed_tools(self) -> tuple[str, ...]:
         """The tools that the skill asks to have pre-approved: ``("Bash(git:*)",
         "Read")``.
