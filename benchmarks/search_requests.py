@@ -12,8 +12,8 @@ are the shares of requests whose skill is first, and among the first ten.
 
 Compared are BM25 (`benchmarks/search.py`) and, where it is installed, ``bm25s`` over
 name, description and the same part of the instructions. *p* is that of a sign test
-between the first and the last row: how probable so different a number of requests that only one
-of them ranks first would be, if both were equally good.
+between the first and the last row: how probable so different a number of requests that
+only one of them ranks first would be, if both were equally good.
 """
 
 from __future__ import annotations

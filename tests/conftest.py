@@ -211,6 +211,15 @@ def some_sandbox() -> None:
         pytest.skip(f"needs a sandbox: {either}")
 
 
+@pytest.fixture
+def sandbox_if_untrusted(request: pytest.FixtureRequest) -> None:
+    """Do as `some_sandbox` where the parameter ``trusted`` of the test is false; a
+    trusted script needs none.
+    """
+    if not request.getfixturevalue("trusted"):
+        request.getfixturevalue("some_sandbox")
+
+
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 _unmarked: str | None = None
 """The test that runs, if it is not marked as one that starts processes."""

@@ -153,7 +153,7 @@ def test_a_path_that_leads_to_the_file_needs_no_repair(
     assert "repairs" not in (response.metadata or {})
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
 @pytest.mark.parametrize("trusted", [True, False])

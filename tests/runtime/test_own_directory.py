@@ -126,7 +126,7 @@ OPENING = (
 )
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.parametrize("trusted", [True, False])
 def test_an_absolute_path_in_the_workspace_names_the_file_too(
     tmp_path: Path, trusted: bool
@@ -146,7 +146,7 @@ def test_an_absolute_path_in_the_workspace_names_the_file_too(
     )
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize("sent", ["order.csv", "/nowhere/order.csv", "../order.csv"])
 def test_a_plain_text_that_names_no_file_is_explained(

@@ -49,7 +49,7 @@ def runtime_of(tmp_path: Path, files: dict[str, str], *, trusted: bool) -> Skill
 @pytest.mark.processes
 @pytest.mark.parametrize("trusted", [True, False])
 def test_the_root_of_a_skill_is_importable(
-    tmp_path: Path, trusted: bool, some_sandbox: None
+    tmp_path: Path, trusted: bool, sandbox_if_untrusted: None
 ) -> None:
     """``from scripts.x import y`` and ``lib/``, as many published scripts write it."""
     files = {"scripts/run.py": IMPORTS_OWN, **OWN_MODULES}
@@ -105,7 +105,7 @@ def test_a_script_is_the_main_program_as_python_starts_it(tmp_path: Path) -> Non
 @pytest.mark.processes
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_script_is_started_as_its_instructions_start_it(
-    tmp_path: Path, trusted: bool, some_sandbox: None
+    tmp_path: Path, trusted: bool, sandbox_if_untrusted: None
 ) -> None:
     """With ``python -m scripts.run`` a relative import works."""
     source = (

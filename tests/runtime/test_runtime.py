@@ -211,7 +211,6 @@ def test_an_untrusted_script_is_not_run(
     assert not (tmp_path / "w" / "ran").exists()
 
 
-@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
@@ -219,9 +218,15 @@ def test_an_untrusted_script_is_not_run(
     [(True, "success"), (False, "failed"), ("yes", "failed"), (None, "failed")],
 )
 def test_the_host_approves_or_does_not(
-    write_skill: WriteSkill, answer: Any, status: str, is_async: bool
+    write_skill: WriteSkill,
+    answer: Any,
+    status: str,
+    is_async: bool,
+    request: pytest.FixtureRequest,
 ) -> None:
     """It sees what would run with what; only True is a yes."""
+    if answer is True:
+        request.getfixturevalue("some_sandbox")
     asked: list[Approval] = []
 
     def approve(request: Approval) -> Any:

@@ -152,7 +152,7 @@ def test_a_copy_follows_no_link(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
 @pytest.mark.parametrize("trusted", [True, False])
@@ -189,7 +189,7 @@ def test_a_copied_mark_is_written_as_it_was_read(tmp_path: Path) -> None:
     assert (tmp_path / written).read_text() == "<|im_start|>user"
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
 @pytest.mark.parametrize("trusted", [True, False])

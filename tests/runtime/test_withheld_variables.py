@@ -70,7 +70,7 @@ def test_a_variable_that_each_run_needs_is_named_before_the_call(
 @TRUST
 @pytest.mark.processes
 def test_the_remedy_lets_the_script_run(
-    tmp_path: Path, token: str, trusted: bool, some_sandbox: None
+    tmp_path: Path, token: str, trusted: bool, sandbox_if_untrusted: None
 ) -> None:
     """A grant to the skill or to one call, or the host's ``environment``."""
     for options, grants in (
@@ -116,7 +116,7 @@ def test_a_variable_that_the_host_lacks_too_is_left_to_the_script(
 @TRUST
 @pytest.mark.processes
 def test_a_variable_that_is_only_read_stops_no_call(
-    tmp_path: Path, token: str, trusted: bool, some_sandbox: None
+    tmp_path: Path, token: str, trusted: bool, sandbox_if_untrusted: None
 ) -> None:
     """It is named after a failure, with how to allow it."""
     runtime = runtime_of(tmp_path, READS, trusted=trusted)

@@ -121,13 +121,14 @@ def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_app
     assert response.errors[0].code is ErrorCode.ACCESS_DENIED
 
 
-@pytest.mark.usefixtures("some_sandbox")
 @pytest.mark.processes
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(
-    skills: Path, tmp_path: Path, allowed: bool
+    skills: Path, tmp_path: Path, allowed: bool, request: pytest.FixtureRequest
 ) -> None:
     """The hook sees the script and its repaired arguments; its answer decides."""
+    if allowed:
+        request.getfixturevalue("some_sandbox")
     asked: list[Approval] = []
 
     def approve(request: Approval) -> bool:

@@ -79,7 +79,7 @@ def test_the_answer_says_what_a_chart_could_not_write(data: Any) -> None:
     assert (data.workspace / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.usefixtures("some_sandbox")
+@pytest.mark.usefixtures("sandbox_if_untrusted")
 @pytest.mark.parametrize("trusted", [True, False])
 def test_letters_are_there_through_the_runtime_and_in_its_sandbox(
     tmp_path: Path, form_pdf: bytes, trusted: bool

@@ -199,8 +199,8 @@ class SearchIndex:
                     matches: list[Matches] = []
                     for part in state.parts:
                         read = files.enter_context(part.segment.opened())
-                        most = max(query.depth, wanted) * len(part.skills) // total
-                        matches.append(part.find(read, query.every, wanted + most))
+                        share = max(query.depth, wanted) * len(part.skills) // total
+                        matches.append(part.find(read, query.every, wanted + share))
                     if state.missing:
                         matches.append(
                             self._described(query.every, state.missing, wanted)

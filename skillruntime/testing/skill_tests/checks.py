@@ -170,10 +170,10 @@ def _usage(run: Run) -> str:
     if not message:
         return ""
     if run.contract.is_derived:
-        # The script has a rule that its declarations do not contain.
-        if not _FORM_OF_ARGPARSE.search(message):
-            return ""
-        if _is_about_unread(run):
+        # The script has a rule that its declarations do not contain, or the contract
+        # says itself what it does not know of them.
+        is_declared = _FORM_OF_ARGPARSE.search(message)
+        if not is_declared or _is_about_unread(run):
             return ""
     return f"the script's own parser refuses a valid call: {message}"
 
