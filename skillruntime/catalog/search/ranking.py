@@ -191,18 +191,18 @@ def _scores(
         if not is_rare and rarity < _RARITY_IN_HALF:
             break
         factor = rarity * log2(1 + words[word]) / WEIGHT_OF_ONE
-        for index, part in enumerate(matches):
+        for part, scores in zip(matches, found, strict=True):
             if word not in part.postings:
                 continue
             packed = part.postings[word].packed
-            scores = found[index]
             # The first word that is found in a part: a comprehension takes half the
             # time of the loop below.
             if is_rare and not scores:
-                found[index] = {
+                first = {
                     posting & _NUMBER: factor * (posting >> NUMBER_BITS)
                     for posting in packed
                 }
+                scores.update(first)
                 continue
             for posting in packed:
                 number = posting & _NUMBER
