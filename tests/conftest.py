@@ -11,7 +11,7 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -189,10 +189,8 @@ def level(request: pytest.FixtureRequest) -> str:
     """Each level in turn; one that this machine lacks is skipped, and under CI a
     failure.
     """
-    from skillruntime.runtime import sandbox_report
-
     name: str = request.param
-    if (reason := anyio.run(sandbox_report)[name]) is not None:
+    if (reason := _sandbox_failures()[name]) is not None:
         if os.environ.get("CI"):
             pytest.fail(f"{name}: {reason}")
         pytest.skip(f"needs the sandbox level {name}: {LEVEL_NEEDS[name]} ({reason})")
@@ -204,9 +202,7 @@ def some_sandbox() -> None:
     """Skip where no sandbox works; a fixture, because the answer is found by starting
     one.
     """
-    from skillruntime.runtime import sandbox_report
-
-    if sys.platform != "linux" or all(anyio.run(sandbox_report).values()):
+    if sys.platform != "linux" or all(_sandbox_failures().values()):
         either = " or ".join(LEVEL_NEEDS.values())
         pytest.skip(f"needs a sandbox: {either}")
 
@@ -218,6 +214,22 @@ def sandbox_if_untrusted(request: pytest.FixtureRequest) -> None:
     """
     if not request.getfixturevalue("trusted"):
         request.getfixturevalue("some_sandbox")
+
+
+def _sandbox_failures() -> Mapping[str, str | None]:
+    """Return why each level of the sandbox does not work here, None for one that does.
+
+    The levels are tried by starting processes, on behalf of the whole run: the test
+    that happens to ask first need not be marked as one that starts them.
+    """
+    global _unmarked
+    from skillruntime.runtime import sandbox_report
+
+    before, _unmarked = _unmarked, None
+    try:
+        return anyio.run(sandbox_report)
+    finally:
+        _unmarked = before
 
 
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
