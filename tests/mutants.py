@@ -1,9 +1,11 @@
 """``python -m tests.mutants --seed 1 --count 60``: change one expression of the package
-at a time, and see whether its tests notice: the files that name the changed module, and
-those of its folder and of the public interface.
+at a time, and see whether the quick tests notice.
 
-The changes are made in a copy of the checkout, whose tests must pass without them. A
-mutant is killed if a test fails or does not end in time.
+The changes are made in a copy of the checkout. Its tests run once without a change,
+must pass, and it is noted which test executes which line. For each change the files of
+tests that name the module run first, then the tests that executed the changed line,
+then those of the package, for a line that is executed in another process. A mutant is
+killed if a test fails or does not end in time.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coverage import CoverageData
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("contract", "catalog", "runtime", "server")
-_SECONDS = 600.0  # for the tests of one folder
+_SECONDS = 1_800.0  # for all quick tests
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -111,27 +115,46 @@ def _changed(node: ast.AST) -> str | None:
     return f"({ast.unparse(changed)})"
 
 
-def is_killed(mutant: Mutant, copied: Path, package: str) -> bool:
-    """Return whether a test notices *mutant* in the checkout *copied*: one in a file
-    that names the changed module, or else one of *package* or of the public interface.
+def is_killed(mutant: Mutant, copied: Path, executed: CoverageData) -> bool:
+    """Return whether a test notices *mutant* in the checkout *copied*; *executed* knows
+    which test executes which line of it.
     """
-    path = copied / mutant.path.relative_to(ROOT)
-    original = path.read_text(encoding="utf-8")
-    end = mutant.start + len(mutant.before)
-    path.write_text(
-        original[: mutant.start] + mutant.after + original[end:], encoding="utf-8"
-    )
+    module = mutant.path.relative_to(ROOT)
+    path = copied / module
     named = [
         str(test)
         for test in sorted((copied / "tests").rglob("test_*.py"))
         if _names(test, mutant)
     ]
+    of_package = [f"tests/{module.parts[1]}", "tests/test_public_api.py"]
+    tried = (named, _tests_that_execute(mutant, path, executed), of_package)
+
+    original = path.read_text(encoding="utf-8")
+    end = mutant.start + len(mutant.before)
+    changed = original[: mutant.start] + mutant.after + original[end:]
+    path.write_text(changed, encoding="utf-8")
     try:
-        return (bool(named) and _fails(named, copied)) or _fails(
-            [f"tests/{package}", "tests/test_public_api.py"], copied
-        )
+        return any(tests and _fails(tests, copied) for tests in tried)
     finally:
         path.write_text(original, encoding="utf-8")
+
+
+def _tests_that_execute(
+    mutant: Mutant, path: Path, executed: CoverageData
+) -> list[str]:
+    """Return the ids of the tests that execute a line of *mutant* in the file *path*."""
+    by_line = executed.contexts_by_lineno(str(path))
+    last = mutant.line + mutant.before.count("\n")
+    # A context is the id of a test and the part of it: `tests/test_x.py::test_y|run`.
+    # It is empty for what is executed while a module is imported.
+    return sorted(
+        {
+            context.rpartition("|")[0]
+            for line in range(mutant.line, last + 1)
+            for context in by_line.get(line, ())
+            if context
+        }
+    )
 
 
 def _names(test: Path, mutant: Mutant) -> bool:
@@ -146,19 +169,40 @@ def _names(test: Path, mutant: Mutant) -> bool:
 
 def _fails(tests: list[str], copied: Path) -> bool:
     """Return whether any of *tests* fails, or they do not end in time."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    listed = copied / "tests-of-the-mutant.txt"  # too many for a command line
+    listed.write_text("\n".join(tests), encoding="utf-8")
     try:
-        done = subprocess.run(
-            [*command, *tests],
-            cwd=copied,
-            env={**os.environ, "PYTHONPATH": str(copied)},
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        return _run_tests(copied, "-x", f"@{listed}") != 0
     except subprocess.TimeoutExpired:
         return True
-    return done.returncode != 0
+
+
+def _coverage_of(copied: Path) -> CoverageData:
+    """Run the quick tests in *copied* and return which test executes which line."""
+    report = ("--cov=skillruntime", "--cov-context=test", "--cov-report=")
+    # The calls that coverage makes would be counted too.
+    left_out = "--ignore=tests/test_counted_work.py"
+    if _run_tests(copied, *report, left_out) != 0:
+        raise SystemExit("the tests fail without any change")
+    executed = CoverageData(str(copied / ".coverage"))
+    executed.read()
+    return executed
+
+
+def _run_tests(copied: Path, *arguments: str) -> int:
+    """Return the exit code of pytest in *copied*; raise TimeoutExpired at the end of
+    the time.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *arguments],
+        cwd=copied,
+        env={**os.environ, "PYTHONPATH": str(copied)},
+        capture_output=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    return done.returncode
 
 
 def main() -> None:
@@ -177,9 +221,7 @@ def main() -> None:
         copied = Path(made) / "checkout"
         ignored = shutil.ignore_patterns(".git", "__pycache__", ".nox", ".*_cache")
         shutil.copytree(ROOT, copied, ignore=ignored)
-        for package in packages:
-            if _fails([f"tests/{package}"], copied):
-                raise SystemExit(f"tests/{package} fails without any change")
+        executed = _coverage_of(copied)
         for number in range(options.count):
             package = packages[number % len(packages)]
             modules = sorted((ROOT / "skillruntime" / package).rglob("*.py"))
@@ -187,7 +229,7 @@ def main() -> None:
             while not mutants:
                 mutants = list(mutants_of(chosen.choice(modules)))
             mutant = chosen.choice(mutants)
-            seen = is_killed(mutant, copied, package)
+            seen = is_killed(mutant, copied, executed)
             killed += seen
             place = f"{mutant.path.relative_to(ROOT)}:{mutant.line}"
             verdict = "killed" if seen else "survived"

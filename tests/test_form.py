@@ -127,3 +127,70 @@ def test_no_line_of_the_tests_is_wide() -> None:
     paths = sorted((ROOT / "tests").rglob("*.py"))
 
     assert [*wide_lines(path for path in paths if scripts not in path.parents)] == []
+
+
+CHANGING_METHODS = frozenset(
+    [
+        "add",
+        "append",
+        "appendleft",
+        "clear",
+        "discard",
+        "extend",
+        "insert",
+        "pop",
+        "popleft",
+        "remove",
+        "setdefault",
+        "update",
+    ]
+)
+
+
+def changed_names(module: ast.AST) -> Iterator[str]:
+    """Yield the name of each attribute that *module* assigns, or whose list, set or
+    dictionary it changes.
+    """
+    for node in ast.walk(module):
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
+                yield name
+            case ast.Subscript(
+                value=ast.Attribute(attr=name), ctx=ast.Store() | ast.Del()
+            ):
+                yield name
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr=name), attr=method)
+            ) if method in CHANGING_METHODS:
+                yield name
+
+
+def dataclasses_of(module: ast.AST) -> Iterator[tuple[ast.ClassDef, bool]]:
+    """Yield each dataclass of *module*, with whether it is frozen."""
+    for node in ast.walk(module):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for decorator in map(ast.unparse, node.decorator_list):
+            if decorator.startswith("dataclass"):
+                yield node, "frozen=True" in decorator
+
+
+def test_a_dataclass_is_frozen_unless_a_field_is_changed() -> None:
+    changed: dict[str, set[str]] = {}
+    for path, module in sources().items():
+        package = path.relative_to(PACKAGE).parts[0]
+        changed.setdefault(package, set()).update(changed_names(module))
+
+    found = []
+    for path, module in sources().items():
+        file = path.relative_to(PACKAGE)
+        for node, is_frozen in dataclasses_of(module):
+            fields = {
+                each.target.id
+                for each in node.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+            }
+            if not is_frozen and not fields & changed[file.parts[0]]:
+                found.append(f"{file.as_posix()}:{node.name}")
+
+    assert found == []

@@ -106,10 +106,7 @@ def enforce(
 
 
 def _enforced_function(
-    function: _Function,
-    policy: str | None = None,
-    formats: Formats = "annotate",
-    aliases: Aliases | None = None,
+    function: _Function, policy: str | None, formats: Formats, aliases: Aliases | None
 ) -> Callable[..., Any]:
     typed = TypedFunction.of(function)
     contract = Contract.from_dict(

@@ -27,7 +27,7 @@ _DRIVE = lazy_pattern(r"[A-Za-z]:")
 
 
 def meant_path(
-    written: str, listed: Collection[str], roots: Collection[str] = ()
+    written: str, listed: Collection[str], roots: Collection[str]
 ) -> str | None:
     """Return the path in *listed* that *written* means; None if there is not exactly
     one.
@@ -36,9 +36,9 @@ def meant_path(
     directory of the file may be missing, because instructions may just say
     ``comment.py``.
 
-    >>> meant_path("./FORMS.md#fields", ["forms.md", "logo.png"])
+    >>> meant_path("./FORMS.md#fields", ["forms.md", "logo.png"], [])
     'forms.md'
-    >>> meant_path("comment.py", ["scripts/comment.py"])
+    >>> meant_path("comment.py", ["scripts/comment.py"], [])
     'scripts/comment.py'
     >>> meant_path("PDF/forms.md", ["forms.md", "pdf/forms.md"], ["pdf"]) is None
     True

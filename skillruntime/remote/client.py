@@ -295,7 +295,7 @@ class RemoteClient:
             yield transport
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Sender:
     """Sends requests. Credentials go only to the origin of the endpoint; if they are
     refused, they are renewed once.

@@ -205,8 +205,8 @@ def record_of(
     started: tuple[int, int],
     error: SkillRuntimeError | None = None,
     *,
-    path: str | None = None,
-    session_id: str | None = None,
+    path: str | None,
+    session_id: str | None,
 ) -> CallRecord:
     """Return the record of loading a skill or reading a resource that has just ended,
     with *error* if it failed.

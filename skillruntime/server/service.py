@@ -236,7 +236,7 @@ class SkillService:
             raise responses.refuse_rate(wait)
 
     async def _authenticated(
-        self, request: WireRequest, credentials: Mapping[str, Any] | None = None
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
         """Return the caller of *request*; None without credentials, or if the service
         does not authenticate.

@@ -732,3 +732,38 @@ def test_numbers_of_400_digits_are_converted_or_refused() -> None:
             Migration.from_dict(
                 {"to": "2.0.0", "steps": [{"convert": {"at": "/n", field: 10**400}}]}
             )
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "minutes"),
+    [("1.50", "1.50", 90), ("2.00", "2", 120), ("2", "2", 120), ("0.10", "0.10", 6)],
+)
+def test_a_migration_converts_a_number_as_the_model_wrote_it(
+    written: str, text: str, minutes: int
+) -> None:
+    """A number whose spelling a float would change is a decimal until the end of the
+    call.
+    """
+    contract = Contract.from_dict(
+        {
+            "version": "2.0.0",
+            "input": {"properties": {"v": {"type": "string"}, "m": {"type": "number"}}},
+            "migrations": [
+                {
+                    "from": "1.x",
+                    "to": "2.0.0",
+                    "steps": [
+                        {"convert": {"at": "/v", "to": "string"}},
+                        {"convert": {"at": "/m", "factor": 60}},
+                    ],
+                }
+            ],
+        }
+    )
+
+    accepted = contract.accept(
+        f'{{"v": {written}, "m": {written}}}', version="1.0.0"
+    ).arguments
+
+    assert accepted == {"v": text, "m": minutes}
+    assert all(type(value) in (str, int) for value in accepted.values())

@@ -452,7 +452,7 @@ def tools_of_conversation(
     rendered: Rendered,
     let_through: Callable[[Exception], bool] | None = None,
     *,
-    files: bool = True,
+    files: bool,
 ) -> tuple[SkillRuntime, list[str], Definitions]:
     """Return the conversation's own tools, the names of the needed ones, and the
     callables that are tools themselves.

@@ -53,7 +53,7 @@ class Surroundings(NamedTuple):
     runtime: str | None = None
 
 
-def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
+def unmet_of(skill: Skill, here: Surroundings | None) -> tuple[str, ...]:
     """Return one sentence for each unmet requirement of *skill*; empty if all are
     met.
     """

@@ -75,7 +75,7 @@ def diagnostics_of_names(names: Names) -> Iterator[Diagnostic]:
 
 
 def _settle(
-    name: str, entries: Sequence[Entry], reserved: Container[str] = ()
+    name: str, entries: Sequence[Entry], reserved: Container[str]
 ) -> tuple[Entry, dict[str, Entry], list[Entry]]:
     """Return the entry that gets *name*, the other versions by their names
     (``name@version``), and the entries that lose.

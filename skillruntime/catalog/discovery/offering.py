@@ -83,7 +83,7 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
 
 
 def resolve_names(
-    snapshots: Sequence[Snapshot], *, first_only: bool = False, is_indexed: bool = False
+    snapshots: Sequence[Snapshot], *, first_only: bool, is_indexed: bool
 ) -> Names:
     """Return which entry each name in *snapshots* refers to, and which skills lost
     their names. With *first_only* these skills get no other name, and only the first

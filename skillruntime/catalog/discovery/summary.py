@@ -211,7 +211,7 @@ def _without_hidden(description: str, path: str, findings: list[Diagnostic]) -> 
 
 
 def notes_on_name(
-    name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()
+    name: str, description: str, path: str, noted: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """Return warnings about a *name* and a *description* that `judge` accepted.
 

@@ -250,7 +250,7 @@ class _TellingNumbers(dict[str, int]):
         return number
 
 
-def build_segment(skills: Iterable[Texts], stems: Stems | None = None) -> bytes:
+def build_segment(skills: Iterable[Texts], stems: Stems | None) -> bytes:
     """Return the index of *skills*, which are numbered in the given order."""
     numbers = _Numbers(Stems() if stems is None else stems)
     # Half of all words in instructions are stop words. In names and descriptions they

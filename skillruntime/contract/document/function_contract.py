@@ -53,7 +53,7 @@ _PLAIN = (str, bool, Any, object, dict, list, _EMPTY)
 
 
 def document_of_function(
-    function: Callable[..., Any], *, name: str = "", version: str | None = None
+    function: Callable[..., Any], *, name: str, version: str | None
 ) -> dict[str, Any]:
     """Return the contract document of calling *function* with keyword arguments, for
     `Contract.from_function`.

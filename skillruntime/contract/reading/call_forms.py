@@ -205,10 +205,10 @@ class _Walk:
 def calls_of_text(
     text: str,
     *,
-    may_close: bool = False,
-    names: Collection[str] = (),
-    required: Collection[str] = (),
-    tool: str = "",
+    may_close: bool,
+    names: Collection[str],
+    required: Collection[str],
+    tool: str,
 ) -> list[FoundCall]:
     """Return the calls in *text*, in their order. Calls that are followed by a result
     are returned only if no call comes after the result.

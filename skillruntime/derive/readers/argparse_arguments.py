@@ -49,7 +49,7 @@ _LEFT_OUT = ("?", "*", "...")
 _ANY_VALUE = (TEXT.schema, {"type": "integer"}, {"type": "number"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Read:
     """One argument as argparse sees it, with its ``dest`` and its kind."""
 

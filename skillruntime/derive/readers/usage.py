@@ -66,7 +66,7 @@ _RULE = lazy_pattern(r"[-=~*]{3,}|\s*+-\*-")
 _WORD = lazy_pattern(r"\[[^\[\]]*+\](?:\.\.\.)?|<[^<>]*+>(?:\.\.\.)?|\S++")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Usage:
     """A usage text: its lines, and the words behind the script's name in each line that
     calls it.

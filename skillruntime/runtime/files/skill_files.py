@@ -92,9 +92,7 @@ def copy_resource(workspace: Workspace, skill: str, path: str, data: bytes) -> s
     raise ToolExecutionError(f"There are too many files named like {str(target)!r}")
 
 
-def write_input(
-    workspace: Workspace, path: str, text: str, *, overwrite: bool = False
-) -> str:
+def write_input(workspace: Workspace, path: str, text: str, *, overwrite: bool) -> str:
     """Write *text* to *path* below ``skill-files`` of *workspace*; return its path,
     relative to the workspace.
 

@@ -79,7 +79,7 @@ class ActiveSkill:
 
 def render_activation(
     active: ActiveSkill,
-    to_tool_name: Callable[[str], str] = str,
+    to_tool_name: Callable[[str], str],
     to_schema: Callable[[Contract], Mapping[str, Any]] | None = None,
 ) -> str:
     """Render an activated skill for a model: the instructions, then the files, then the

@@ -157,9 +157,7 @@ def _is_trusted(workspace: Workspace, path: str, trusted: Collection[str]) -> bo
     return others[0] in trusted
 
 
-def _framed_text(
-    written: str, path: str, skill: str = "", *, is_trusted: bool = False
-) -> str:
+def _framed_text(written: str, path: str, skill: str = "", *, is_trusted: bool) -> str:
     """Return *written* in a frame that says which hidden characters were removed; so
     does a warning in the log.
 

@@ -79,14 +79,14 @@ SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
 """
 
 
-def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | None:
+def command_names(script: str, first_line: bytes) -> tuple[str, ...] | None:
     """Return the commands of which one must be installed to run *script*; None if
     *script* is a program itself.
 
     *first_line* is the first line of the file: a script without a known suffix names
     its interpreter there.
 
-    >>> command_names("scripts/run.mjs"), command_names("run")
+    >>> command_names("scripts/run.mjs", b""), command_names("run", b"")
     (('node',), None)
     >>> command_names("run", b"#!/usr/bin/env -S deno run")
     ('deno',)
@@ -144,7 +144,7 @@ def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def script_environment(
-    variables: Iterable[str], *, is_confined: bool = False
+    variables: Iterable[str], *, is_confined: bool
 ) -> dict[str, str]:
     """Return the environment of a script: an allow list, and those of *variables* that
     are set.

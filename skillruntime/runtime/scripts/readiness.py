@@ -116,8 +116,8 @@ def missing_of(
     *,
     is_trusted: bool,
     skill: str,
-    passed: Sequence[str] = (),
-    dotfiles: Sequence[str] = (),
+    passed: Sequence[str],
+    dotfiles: Sequence[str],
 ) -> tuple[Missing, ...]:
     """Return what the script of *contract* lacks on this machine; empty if it is ready,
     or if the contract has no script.

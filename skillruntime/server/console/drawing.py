@@ -60,7 +60,7 @@ def draw_page(
     *,
     principal: Principal | None = None,
     was_bad: bool = False,
-    status: int = 200,
+    status: int,
     is_live: bool = False,
     forms: str = "",
 ) -> WireResponse:
@@ -125,12 +125,7 @@ def draw_skill_card(skill: Mapping[str, Any]) -> str:
 
 
 def draw_execution_card(
-    ticket: Ticket,
-    execution: Execution,
-    now: float,
-    *,
-    shows_owner: bool,
-    forms: str = "",
+    ticket: Ticket, execution: Execution, now: float, *, shows_owner: bool, forms: str
 ) -> str:
     """Return one execution of a list: its skill, state, duration and arguments, and
     *forms* that change it.

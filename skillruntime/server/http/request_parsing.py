@@ -239,8 +239,8 @@ def make_ticket(
     principal: Principal | None,
     secret: bytes,
     longest: float,
-    policy: str | None = None,
-    is_open: bool = False,
+    policy: str | None,
+    is_open: bool,
 ) -> Ticket:
     """Return the ticket of an invocation whose inputs fit the skill's contract; it may
     run *longest* seconds.

@@ -166,7 +166,7 @@ def show_execution(
     headers: Mapping[str, str],
     *,
     plain: bool,
-    is_first: bool = False,
+    is_first: bool,
 ) -> WireResponse:
     """Return the document of *execution*; *is_first* is true in the answer to the
     invocation.

@@ -50,8 +50,8 @@ _MOST_NESTED = 2
 
 def valid_calls(
     contract: Contract,
-    instructions: str = "",
-    fixture_paths: Collection[str] = (),
+    instructions: str,
+    fixture_paths: Collection[str],
     base: dict[str, Any] | None = None,
 ) -> list[Case]:
     """Return calls that *contract* accepts unchanged, the most telling first: shown
@@ -61,7 +61,7 @@ def valid_calls(
     >>> from skillruntime.contract import Contract
     >>> page = {"type": "integer", "minimum": 1, "maximum": 9}
     >>> contract = Contract.from_schema({"properties": {"page": page}})
-    >>> [(case.kind, case.arguments) for case in valid_calls(contract)][:3]
+    >>> [(case.kind, case.arguments) for case in valid_calls(contract, "", [])][:3]
     [('least', {}), ('bound', {'page': 1}), ('bound', {'page': 9})]
     """
     schema = sampling_schema(contract, tuple(sorted(fixture_paths)))
