@@ -9,7 +9,7 @@ import anyio
 
 from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
-from skillruntime.testing.skill_tests.calling import Caller, Subject
+from skillruntime.testing.skill_tests.calling import Caller
 from skillruntime.testing.skill_tests.checks import first_failure
 from skillruntime.testing.skill_tests.command_line_checks import check_command_line
 from skillruntime.testing.skill_tests.expected.case_files import OwnCase
@@ -31,6 +31,7 @@ from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.line_search import search_lines
 from skillruntime.testing.skill_tests.search.option_search import search_options
 from skillruntime.testing.skill_tests.several_runs import check_bounds, check_repetition
+from skillruntime.testing.skill_tests.subject import Subject
 
 __all__ = ["CallableTest"]
 

@@ -2,68 +2,33 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from skillruntime.catalog.directory_walk import walk
 from skillruntime.errors import ErrorCode
 from skillruntime.testing.skill_tests.checks import first_failure
 from skillruntime.testing.skill_tests.expected.written_files import REMOVED, digest_of
-from skillruntime.testing.skill_tests.hindrances import (
-    LONGEST_CALL,
-    missing_file_lines,
-    not_a_directory_lines,
-)
+from skillruntime.testing.skill_tests.hindrances import LONGEST_CALL
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.made_files import (
-    DIRECTORY_FILES,
-    Fixtures,
     is_file_name,
     made_file,
     texts_of,
 )
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
-from skillruntime.testing.skill_tests.options import SkillTests
+from skillruntime.testing.skill_tests.lessons import Lessons
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.reached_lines import noted_steps
+from skillruntime.testing.skill_tests.subject import Subject
 
-if TYPE_CHECKING:
-    from skillruntime.catalog.skill import Skill
-    from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.runtime import SkillRuntime
+__all__ = ["Caller"]
 
-__all__ = ["Caller", "Subject"]
-
-_MOST_LESSONS = 3
-"""How often a call is repeated with other files."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The tested callable, with the options of the test and its end
-    (``time.monotonic``).
-    """
-
-    runtime: SkillRuntime
-    skill: Skill
-    contract: Contract
-    name: str
-    tests: SkillTests
-    ends: float
-    fixtures: Fixtures
-    samples: Mapping[str, bytes] = field(default_factory=dict)
-    instructions: str = ""
-    """The texts that may contain calls."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time of the callable is over."""
-        return time.monotonic() > self.ends
+_MOST_LESSONS = 10
+"""How often a call is repeated with other texts and files."""
 
 
 @dataclass(slots=True)
@@ -71,14 +36,9 @@ class Caller:
     """Makes calls of *subject*, and learns from the results which files it needs."""
 
     subject: Subject
+    lessons: Lessons = field(init=False)
     without_files: set[str] = field(default_factory=set)
     """Parameters for which no file is made, because they name output files."""
-
-    names: dict[str, str] = field(default_factory=dict)
-    """The file or directory that a parameter names instead of a made-up text."""
-
-    directories: set[str] = field(default_factory=set)
-    """The names that are directories."""
 
     variants: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
     """The files of each name that stands for a further file or directory."""
@@ -86,17 +46,20 @@ class Caller:
     traces: bool = True
     """Whether calls are traced; not after one that took too long."""
 
+    def __post_init__(self) -> None:
+        self.lessons = Lessons(self.subject)
+
     async def call(self, case: Case) -> Run:
-        """Make the call of *case* with the files that it names. If it is refused,
-        repeat it with a file or directory where the script looked for one, and finally
-        without the files that it may want to write.
+        """Make the call of *case* with the files that it names. If it fails, repeat it
+        with what the script seems to expect, and finally without the files that it may
+        want to write.
         """
-        case = self.with_known_names(case)
+        case = self.with_lessons(case)
         run = await self.call_traced(case, self.files_of(case))
         for _ in range(_MOST_LESSONS):
-            if run.has_ended_well or not self._learns_from(run):
+            if run.has_ended_well or not self.lessons.learn_from(run):
                 break
-            case = self.with_known_names(case)
+            case = self.with_lessons(case)
             run = await self.call_traced(case, self.files_of(case))
         if run.has_ended_well or not run.files or case.has_outputs:
             return run
@@ -207,48 +170,23 @@ class Caller:
             return own
         if text in self.variants:
             return dict(self.variants[text])
-        if text in self.directories:
-            return {f"{text}/{name}": data for name, data in DIRECTORY_FILES.items()}
+        if text in self.lessons.directories:
+            files = self.lessons.directories[text]
+            return {f"{text}/{path}": data for path, data in files.items()}
         if not is_file_name(text):
             return {}
-        data = sample_for(text, self.subject.samples)
+        data = self.lessons.document_for(text)
+        if data is None:
+            data = sample_for(text, self.subject.samples)
         if data is None:
             data = made_file(text)
         if data is None:
             return {}
         return {text: data}
 
-    def with_known_names(self, case: Case) -> Case:
-        """Return *case* with a file or directory for each parameter that is known to
-        need one.
-        """
-        arguments = dict(case.arguments)
-        for name, text in self.names.items():
-            given = arguments.get(name)
-            if isinstance(given, str) and given not in self.variants:
-                arguments[name] = text
-        if not self.subject.contract.input.is_valid(arguments):
-            return case
-        return replace(case, arguments=arguments)
-
-    def _learns_from(self, run: Run) -> bool:
-        """Record the parameters that need a file or directory according to *run*;
-        return whether a new one was found.
-        """
-        has_learnt = False
-        arguments = run.case.arguments
-        for name in _parameters_in(not_a_directory_lines(run), arguments):
-            if arguments[name] not in self.directories:
-                self.names[name] = name
-                self.directories.add(name)
-                has_learnt = True
-        if has_learnt:
-            return True
-        for name in _parameters_in(missing_file_lines(run), arguments):
-            if not is_file_name(arguments[name]) and name not in self.names:
-                self.names[name] = _file_name(self.subject.contract, name)
-                has_learnt = True
-        return has_learnt
+    def with_lessons(self, case: Case) -> Case:
+        """Return *case* with the texts that the script seems to expect."""
+        return self.lessons.applied_to(case, kept=self.variants)
 
     async def _called_without_a_file(self, run: Run) -> Run:
         """Return *run*, or a run that succeeded without the file of one parameter,
@@ -267,32 +205,6 @@ class Caller:
                 self.without_files.add(name)
                 return again
         return run
-
-
-def _parameters_in(lines: list[str], arguments: Mapping[str, object]) -> list[str]:
-    """Return the parameters whose text occurs in one of *lines*."""
-    found = []
-    for name, value in arguments.items():
-        if not isinstance(value, str) or not value:
-            continue
-        word = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])")
-        if any(map(word.search, lines)):
-            found.append(name)
-    return found
-
-
-def _file_name(contract: Contract, name: str) -> str:
-    """Return the name of a file for the parameter *name*, of the kind that its name or
-    description suggests.
-    """
-    document = contract.input.document
-    properties = document.get("properties", {}) if isinstance(document, dict) else {}
-    part = properties.get(name, {})
-    words = re.findall(r"[a-z]+", f"{name} {part.get('description', '')}".lower())
-    for word in words:
-        if made_file(f"input.{word}") is not None:
-            return f"{name}.{word}"
-    return f"{name}.txt"
 
 
 def _changed_files(

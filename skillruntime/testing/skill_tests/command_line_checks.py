@@ -17,12 +17,13 @@ from typing import Any
 
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.skill_tests.calling import Caller, Subject
+from skillruntime.testing.skill_tests.calling import Caller
 from skillruntime.testing.skill_tests.checks import first_failure, usage_message
 from skillruntime.testing.skill_tests.findings import Findings
 from skillruntime.testing.skill_tests.hindrances import hindrance_of
 from skillruntime.testing.skill_tests.inputs.calls import refused_calls
 from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.subject import Subject
 
 __all__ = ["check_command_line"]
 

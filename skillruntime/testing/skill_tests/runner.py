@@ -28,7 +28,7 @@ from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.scripts.process import PlainProcess
 from skillruntime.runtime.scripts.script_runner import ScriptRunner
 from skillruntime.testing.skill_tests.callable_test import CallableTest
-from skillruntime.testing.skill_tests.calling import Caller, Subject
+from skillruntime.testing.skill_tests.calling import Caller
 from skillruntime.testing.skill_tests.expected.case_files import add_cases, read_cases
 from skillruntime.testing.skill_tests.expected.own_cases import recorded_cases
 from skillruntime.testing.skill_tests.findings import Findings
@@ -42,6 +42,7 @@ from skillruntime.testing.skill_tests.results import (
     SkillTestReport,
 )
 from skillruntime.testing.skill_tests.search.reached_lines import TracingSandbox
+from skillruntime.testing.skill_tests.subject import Subject
 
 if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill
@@ -211,11 +212,14 @@ def _test_skill(
 
 
 def _instructions_of(skill: Skill) -> str:
-    """Return the text of SKILL.md, and those of its ``references/``."""
+    """Return the text of SKILL.md, of the documents beside it, and of its
+    ``references/``.
+    """
     texts = [skill.body]
     for resource in skill.resources():
         path = resource.path
-        if path.startswith("references/") and path.endswith(".md"):
+        is_document = "/" not in path or path.startswith("references/")
+        if is_document and path.endswith(".md"):
             if resource.bytes <= _LONGEST_REFERENCE:
                 with suppress(SkillRuntimeError):  # not text
                     texts.append(skill.read_resource(path))

@@ -12,6 +12,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     DIRECTORY_FILES,
     is_file_name,
     made_file,
+    made_pdf,
 )
 from skillruntime.testing.skill_tests.inputs.script_literals import Literals
 
@@ -99,6 +100,8 @@ def file_variants(
     """Yield the names and bytes of further files with *suffix*; *data* is one that the
     script reads, and *document* a JSON document with the members that it takes.
     """
+    if suffix == ".pdf":
+        yield "formless.pdf", made_pdf(has_form=False)
     if suffix.lower() not in _TEXT_SUFFIXES:
         return
     if suffix in (".json", ".jsonl"):

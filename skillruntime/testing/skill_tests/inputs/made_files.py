@@ -27,6 +27,7 @@ __all__ = [
     "is_file_name",
     "is_fixture",
     "made_file",
+    "made_pdf",
     "names_in_file",
     "read_fixtures",
     "texts_of",
@@ -238,7 +239,7 @@ def made_file(name: str) -> bytes | None:
     if suffix == ".png":
         return _png()
     if suffix == ".pdf":
-        return _pdf()
+        return made_pdf(has_form=True)
     if suffix in _OFFICE:
         return _office_document(suffix)
     return None
@@ -381,23 +382,36 @@ def _png() -> bytes:
     return image
 
 
-def _pdf() -> bytes:
-    """Return a document of ten pages, each with another line of text (PDF 1.4)."""
-    first_page = 4
+def made_pdf(*, has_form: bool) -> bytes:
+    """Return a document of ten pages, each with another line of text; with *has_form*,
+    the first page has a field for a text and a check box (PDF 1.4).
+    """
+    catalog = b""
+    first_page_has = b""
+    if has_form:
+        catalog = b"/AcroForm<</Fields[4 0 R 5 0 R]/DA(/F1 12 Tf 0 g)>>"
+        first_page_has = b"/Annots[4 0 R 5 0 R]"
+    first_page = 7
     numbers = range(first_page, first_page + 2 * _PDF_PAGES, 2)
     pages = b" ".join(b"%d 0 R" % number for number in numbers)
     objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Catalog/Pages 2 0 R%b>>" % catalog,
         b"<</Type/Pages/Kids[%b]/Count %d>>" % (pages, _PDF_PAGES),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Ann)/Rect[72 600 272 620]"
+        b"/DA(/F1 12 Tf 0 g)/P 7 0 R>>",
+        b"<</Type/Annot/Subtype/Widget/FT/Btn/T(agreed)/V/Off/AS/Off"
+        b"/Rect[72 560 92 580]/AP<</N<</Yes 6 0 R/Off 6 0 R>>>>/P 7 0 R>>",
+        b"<</Type/XObject/Subtype/Form/BBox[0 0 20 20]/Length 0>>stream\n\nendstream",
     ]
     for page, number in enumerate(numbers, 1):
         content = b"BT /F1 12 Tf 72 720 Td (A line of text on page %d.) Tj ET" % page
         content += _DRAWN
         objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
-            b"/Resources<</Font<</F1 3 0 R>>>>>>" % (number + 1)
+            b"/Resources<</Font<</F1 3 0 R>>>>%b>>" % (number + 1, first_page_has)
         )
+        first_page_has = b""
         objects.append(b"<</Length %d>>stream\n%b\nendstream" % (len(content), content))
     document = b"%PDF-1.4\n"
     places = []

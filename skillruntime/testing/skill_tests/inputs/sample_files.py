@@ -57,7 +57,7 @@ def read_samples(skill_directory: Path) -> dict[str, bytes]:
         )
         for name in sorted(names):
             path = Path(directory, name)
-            if path.suffix.lower() not in _SUFFIXES or name == "SKILL.md":
+            if path.suffix.lower() not in _SUFFIXES:
                 continue
             if path.is_symlink() or not path.is_file():
                 continue

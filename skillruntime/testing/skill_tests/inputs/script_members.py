@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["document_with_members"]
+__all__ = ["document_with_members", "member_names"]
 
 _DEPTH = 3
 _MOST_MEMBERS = 60
@@ -30,12 +30,7 @@ def document_with_members(modules: Iterable[ast.Module]) -> bytes | None:
     >>> document_with_members([tree])
     b'{"n": 2, "rows": {"n": 3, "rows": {"n": 4, "rows": {}}}}'
     """
-    kinds: dict[str, str] = {}
-    for tree in modules:
-        for node in ast.walk(tree):
-            for name, kind in _members_in(node):
-                if kinds.get(name, "text") == "text":
-                    kinds[name] = kind
+    kinds = _kinds_of_members(modules)
     if not kinds:
         return None
     members = dict([*kinds.items()][:_MOST_MEMBERS])
@@ -44,6 +39,21 @@ def document_with_members(modules: Iterable[ast.Module]) -> bytes | None:
         if len(text) < _LONGEST:
             return text.encode()
     return None
+
+
+def member_names(modules: Iterable[ast.Module]) -> set[str]:
+    """Return the names of the members that the script in *modules* reads."""
+    return {*_kinds_of_members(modules)}
+
+
+def _kinds_of_members(modules: Iterable[ast.Module]) -> dict[str, str]:
+    kinds: dict[str, str] = {}
+    for tree in modules:
+        for node in ast.walk(tree):
+            for name, kind in _members_in(node):
+                if kinds.get(name, "text") == "text":
+                    kinds[name] = kind
+    return kinds
 
 
 def _object(kinds: dict[str, str], depth: int, number: int) -> dict[str, Any]:
@@ -88,12 +98,21 @@ def _members_in(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield from _with_kind(read, "object")
         case ast.BinOp(left=left, right=right):
             if not isinstance(node.op, ast.Mod):
+                kind = "text" if _is_text(left) or _is_text(right) else "number"
                 for read in (left, right):
-                    yield from _with_kind(read, "number")
+                    yield from _with_kind(read, kind)
         case ast.FormattedValue(value=read, format_spec=ast.JoinedStr()):
             yield from _with_kind(read, "number")
     if isinstance(node, ast.expr):
         yield from _with_kind(node, "text")
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Return whether *node* is a text in the source."""
+    match node:
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return True
+    return False
 
 
 def _with_kind(read: ast.expr, kind: str) -> Iterator[tuple[str, str]]:

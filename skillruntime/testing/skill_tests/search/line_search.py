@@ -95,7 +95,7 @@ class _Search:
     def next_case(self, source: _Source) -> Case | None:
         """Return the next valid call of *source* that was not made."""
         for case in source.cases:
-            key = _key(self.caller.with_known_names(case))
+            key = _key(self.caller.with_lessons(case))
             if key in self.made:
                 continue
             self.made.add(key)
@@ -118,8 +118,7 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     if not reached:
         return  # not a Python script, or it was not traced
     subject = caller.subject
-    script = subject.skill.directory / str(subject.contract.run.get("script"))
-    modules = [*read_modules(script)]
+    modules = [*read_modules(subject.script)]
     known = Known(
         sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
         read_literals(modules),

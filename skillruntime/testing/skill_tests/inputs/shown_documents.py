@@ -1,0 +1,74 @@
+"""Find JSON documents for the file that a script reads: those that the instructions show
+as examples, then made ones with the members that the script takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from skillruntime.contract.reading.json_text import LenientParser, UnreadableError
+from skillruntime.testing.skill_tests.inputs.script_members import (
+    document_with_members,
+    member_names,
+)
+
+__all__ = ["json_documents"]
+
+_BLOCK = re.compile(r"^```(?:json\w*)?\n\s*([\[{].*?)^```", re.MULTILINE | re.DOTALL)
+_LONGEST_BLOCK = 20_000
+_MOST_SHOWN = 3
+
+
+def json_documents(
+    modules: Sequence[ast.Module], instructions: str
+) -> tuple[bytes, ...]:
+    r"""Return JSON documents that the script in *modules* may read, the best first:
+    first those in the code blocks of *instructions* with the most members that the
+    script takes. They may have comments, as examples do.
+
+    >>> tree = ast.parse("for row in rows: print(row['name'], row['age'])")
+    >>> text = "```json\n[{\"name\": \"Ann\", /* years */ \"age\": 30}]\n```\n"
+    >>> json_documents([tree], text)[0]
+    b'[{"name": "Ann", "age": 30}]'
+    """
+    names = member_names(modules)
+    ranked = []
+    for block in _BLOCK.finditer(instructions):
+        value = _read(block[1])
+        taken = len(names & _members_of(value))
+        if taken or not modules:
+            ranked.append((taken, value))
+    ranked.sort(key=lambda row: row[0], reverse=True)
+    shown = [
+        json.dumps(value, default=float).encode() for _, value in ranked[:_MOST_SHOWN]
+    ]
+    made = document_with_members(modules)
+    if made is not None:
+        shown += [made, b"[%b, %b]" % (made, made)]
+    return tuple(dict.fromkeys(shown))
+
+
+def _read(text: str) -> Any:
+    """Return the JSON value of *text*; None if it cannot be read."""
+    try:
+        return LenientParser(text[:_LONGEST_BLOCK]).value(0)
+    except (UnreadableError, RecursionError):
+        return None
+
+
+def _members_of(value: Any) -> set[str]:
+    """Return the names of the members in *value*, at any depth."""
+    found: set[str] = set()
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            found |= part.keys()
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return found

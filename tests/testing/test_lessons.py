@@ -1,0 +1,97 @@
+"""What a failed call shows about the arguments and files of a script:
+`skill_tests/lessons.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from skillruntime.testing.skill_tests.inputs.made_files import made_pdf
+from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
+from tests import needs
+from tests.testing.test_skill_tests import outcome
+
+EXPECTING = {
+    "a number among texts": """
+        count, path = int(sys.argv[1]), sys.argv[2]
+        print(count, len(open(path).read()))
+    """,
+    "a file for each further word": """
+        for path in sys.argv[1:]:
+            print(len(open(path).read()))
+    """,
+    "a file inside a directory": """
+        if not os.path.exists(os.path.join(sys.argv[1], "SKILL.md")):
+            sys.exit(f"No SKILL.md found at {sys.argv[1]}: SKILL.md does not exist")
+        print("found")
+    """,
+    "a directory that the message does not name": """
+        if not os.path.exists(os.path.join(sys.argv[1], "plan.json")):
+            sys.exit("plan.json not found")
+        print("found")
+    """,
+    "the document that the instructions show": """
+        for row in json.load(open(sys.argv[1])):
+            left, right = row["box"][0], row["box"][2]
+            assert right - left == 40, "another document"
+        print("read")
+    """,
+    "a document with the members that it reads": """
+        document = json.load(open(sys.argv[1]))
+        print(document["total"] + 1, [row["label"] for row in document["rows"]])
+    """,
+    "an array of such documents": """
+        print([row["label"] + "" for row in json.load(open(sys.argv[1]))])
+    """,
+}
+SHOWN = '```json\n[{"box": [10, 20, 50, 60] /* left, top, right, bottom */}]\n```\n'
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("code", EXPECTING.values(), ids=EXPECTING)
+def test_a_script_is_called_again_with_what_it_expects(
+    tmp_path: Path, code: str
+) -> None:
+    """Its words are texts for the contract, which was derived."""
+    directory = tmp_path / "read"
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text(
+        f"---\nname: read\ndescription: Reads json files.\n---\n{SHOWN}"
+    )
+    (directory / "scripts" / "read.py").write_text(
+        f"import json, os, sys\n\n{textwrap.dedent(code)}"
+    )
+
+    result = outcome(tmp_path, calls=30)
+
+    assert result.failures == []
+    assert result.succeeded
+
+
+def test_a_shown_document_is_tried_only_if_the_script_takes_its_members() -> None:
+    """Those with the most of them come first."""
+    modules = [ast.parse("print(row['name'], row['age'])")]
+    blocks = ['{"port": 1}', '{"name": "x"}', '{"name": 1.50, "age": 2}', "{broken"]
+    instructions = "\n".join(f"```json\n{block}\n```\n" for block in blocks)
+
+    shown = [*map(json.loads, json_documents(modules, instructions))]
+
+    assert shown[:2] == [{"name": 1.5, "age": 2}, {"name": "x"}]
+    assert len(shown) == 4
+    assert shown[3] == [shown[2], shown[2]]
+
+
+@pytest.mark.parametrize("has_form", [True, False])
+def test_a_made_pdf_has_a_form_or_none(has_form: bool) -> None:
+    pypdf = needs.package("pypdf")
+
+    read = pypdf.PdfReader(io.BytesIO(made_pdf(has_form=has_form)), strict=True)
+
+    assert len(read.pages) == 10
+    assert {*(read.get_fields() or ())} == ({"name", "agreed"} if has_form else set())
