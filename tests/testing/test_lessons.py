@@ -50,6 +50,53 @@ EXPECTING = {
         print([row["label"] + "" for row in json.load(open(sys.argv[1]))])
     """,
 }
+EXPECTING |= {
+    "a directory of a document that was unpacked": """
+        if not os.path.isdir(os.path.join(sys.argv[1], "word")):
+            sys.exit(f"Error: {sys.argv[1]}/word not found")
+        print(len(open(os.path.join(sys.argv[1], "word", "document.xml")).read()))
+    """,
+    "a directory with a file of the kind that it reads": """
+        import glob
+        found = glob.glob(os.path.join(sys.argv[1], "*.sarif"))
+        if not os.path.isdir(sys.argv[1]):
+            sys.exit(f"{sys.argv[1]} is not a directory")
+        if not found:
+            sys.exit("nothing to merge")
+        print(len(json.load(open(found[0]))["runs"]))
+    """,
+    "options that its parser does not require": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--branch")
+        parser.add_argument("--depth", type=int)
+        sent = parser.parse_args()
+        if not sent.branch or sent.depth is None:
+            parser.error("--branch and --depth are required")
+        print(sent.branch * sent.depth)
+    """,
+    "a text that is JSON": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--services", required=True)
+        sent = parser.parse_args()
+        try:
+            services = json.loads(sent.services)
+        except ValueError as error:
+            sys.exit(f"Invalid JSON for --services: {error}: not valid JSON")
+        print([each["host"] for each in services["hosts"]])
+    """,
+    "a repository with an untracked file": """
+        import subprocess
+        status = subprocess.run(
+            ["git", "status", "--porcelain"], capture_output=True, text=True
+        )
+        if status.returncode:
+            sys.exit(status.stderr)
+        assert " M two.txt" in status.stdout and "?? three.txt" in status.stdout
+        print(status.stdout, sys.argv[1:])
+    """,
+}
 SHOWN = '```json\n[{"box": [10, 20, 50, 60] /* left, top, right, bottom */}]\n```\n'
 
 

@@ -177,7 +177,7 @@ def test_a_file_with_the_members_that_the_script_reads_is_made(tmp_path: Path) -
     written = recorded_text(tmp_path, code, path=PATH | {"examples": ["a.json"]})
 
     assert '- arguments: {"path": "a.json"}\n  data: {"text": "7"}' in written
-    members = json.loads((tmp_path / "repeat/tests/members.json").read_text())
+    members = json.loads((tmp_path / "repeat/tests/a.json").read_text())
     assert [report["sales"] for report in members["reports"]] == [3, 4]
 
 

@@ -21,6 +21,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
 )
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
 from skillruntime.testing.skill_tests.lessons import Lessons
+from skillruntime.testing.skill_tests.repository import make_repository
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.reached_lines import noted_steps
 from skillruntime.testing.skill_tests.subject import Subject
@@ -81,6 +82,8 @@ class Caller:
                 target = workspace / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
+            if self.lessons.needs_repository:
+                files |= make_repository(workspace)
             with subject.runtime.session(workspace=workspace) as session:
                 response = await session.call(
                     subject.name,
@@ -171,8 +174,10 @@ class Caller:
         if text in self.variants:
             return dict(self.variants[text])
         if text in self.lessons.directories:
-            files = self.lessons.directories[text]
-            return {f"{text}/{path}": data for path, data in files.items()}
+            return {
+                f"{text}/{path}": self.lessons.document_for(path) or data
+                for path, data in self.lessons.directories[text].items()
+            }
         if not is_file_name(text):
             return {}
         data = self.lessons.document_for(text)
@@ -227,9 +232,13 @@ def _changed_files(
 
 
 def _sizes_of_files(workspace: Path) -> dict[str, int]:
-    """Return the size of each regular file in *workspace*, by its path."""
+    """Return the size of each regular file in *workspace*, by its path, except those
+    of Git.
+    """
     found = {}
-    for directory, _, names in walk(str(workspace)):
+    for directory, directories, names in walk(str(workspace)):
+        if ".git" in directories:
+            directories.remove(".git")
         for name in names:
             path = Path(directory) / name
             if path.is_file() and not path.is_symlink():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime.scripts.readiness import Missing
@@ -10,6 +11,7 @@ from skillruntime.runtime.scripts.refusals import (
     shows_refused_network,
     shows_refused_path,
 )
+from skillruntime.testing.skill_tests.inputs.made_files import texts_of
 from skillruntime.testing.skill_tests.results import Hindrance
 from skillruntime.testing.skill_tests.runs import Run
 
@@ -40,6 +42,15 @@ _NO_DIRECTORY = re.compile(r"[Nn]ot a (?:valid )?directory|\bENOTDIR\b")
 _MISSING_MODULE = re.compile(
     r"(?:Cannot find (?:package|module)|No module named) '([^']{1,100})'"
 )
+_MISSING_PROGRAM = re.compile(
+    r"(?:^|: )([\w.+-]{1,60}): (?:command )?not found$|"
+    r"No such file or directory: '([\w+-]{1,60})'$",
+    re.MULTILINE,
+)
+"""A missing program, as a shell and Python's `subprocess` report it; the second may
+also be a file.
+"""
+
 _READ_ONLY = re.compile(r"[Rr]ead-only file system|\bEROFS\b")
 _NETWORK_EXCEPTIONS = re.compile(
     r"URLError|gaierror|Connect\w*Error|ConnectionError|SSLError|ProxyError"
@@ -85,6 +96,9 @@ def hindrance_of_machine(run: Run) -> Hindrance | None:
         return Hindrance(
             f"it imports {missing[1]!r}, which is not installed", "install it"
         )
+    program = _missing_program(run)
+    if program:
+        return Hindrance(f"it runs {program!r}, which is not installed", "install it")
     if shows_refused_path(text, ()) or _READ_ONLY.search(text):
         return Hindrance(
             "it needs a directory outside the workspace",
@@ -98,6 +112,18 @@ def hindrance_of_machine(run: Run) -> Hindrance | None:
             "state run.timeout_seconds in its contract",
         )
     return None
+
+
+def _missing_program(run: Run) -> str:
+    """Return the name of a program that the script did not find; empty if there is
+    none. A text of the call is the name of a file.
+    """
+    given = {*texts_of(run.case.arguments)}
+    for match in _MISSING_PROGRAM.finditer(run.written):
+        name = match[1] or match[2]
+        if name not in given and shutil.which(name) is None:
+            return name
+    return ""
 
 
 def hindrance_of_missing(missing: Missing) -> Hindrance:

@@ -1,5 +1,6 @@
 """Learn from a failed call what its script expects: a number, a file or a directory
-instead of a made-up text, a file inside a directory, or another JSON document.
+instead of a made-up text, a file inside a directory, another JSON document, a further
+option, or a repository.
 """
 
 from __future__ import annotations
@@ -9,18 +10,26 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.derive.command_line import CommandLine
 from skillruntime.testing.skill_tests.hindrances import (
     missing_file_lines,
     not_a_directory_lines,
 )
 from skillruntime.testing.skill_tests.inputs.case import Case
+from skillruntime.testing.skill_tests.inputs.file_variants import files_for
 from skillruntime.testing.skill_tests.inputs.made_files import (
     DIRECTORY_FILES,
+    JSON_SUFFIXES,
     is_file_name,
     made_file,
+    unpacked_parts,
 )
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
-from skillruntime.testing.skill_tests.inputs.script_literals import read_modules
+from skillruntime.testing.skill_tests.inputs.script_literals import (
+    read_literals,
+    read_modules,
+)
+from skillruntime.testing.skill_tests.inputs.script_members import document_with_members
 from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
 from skillruntime.testing.skill_tests.subject import Subject
 
@@ -41,9 +50,13 @@ _NO_NUMBER = re.compile(
 )
 """The errors of `int` and `float`, and of programs in similar words."""
 
+_NO_REPOSITORY = re.compile(r"\bgit repo(?:sitory)?\b", re.IGNORECASE)
+_ASKS = re.compile(r"\b(?:missing|required?s?|needs?|must|provide|specify)\b", re.I)
+_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+
 _FILE_IN_A_LINE = re.compile(r"(?<![\w.-])[\w-]+\.[A-Za-z]\w{0,5}\b")
-_MOST_FILES = 8
-"""The most files that are added to a directory because the script looked for them."""
+_MOST_FILES = 40
+"""The most files of a directory to which more are added."""
 
 _FORMATS = {
     "json": re.compile(
@@ -86,6 +99,15 @@ class Lessons:
     texts: dict[Place, str] = field(default_factory=dict)
     numbers: set[Place] = field(default_factory=set)
     directories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    needed: dict[str, Any] = field(default_factory=dict)
+    """The arguments that every call needs, although the contract does not say so."""
+
+    needs_repository: bool = False
+    """Whether the workspace must be a Git repository."""
+
+    filled: set[str] = field(default_factory=set)
+    """The directories that have the files which the source looks for."""
+
     documents: Sequence[bytes] | None = None
     """JSON documents to try, the best first; they are looked for when a call fails."""
 
@@ -94,9 +116,9 @@ class Lessons:
 
     def applied_to(self, case: Case, *, kept: Container[str]) -> Case:
         """Return *case* with the known text at each place, except where its text is one
-        of *kept*.
+        of *kept*. A changed case is invented: it shows what is missing, not a fault.
         """
-        arguments = dict(case.arguments)
+        arguments = {**self.needed, **case.arguments}
         for (name, index), text in self.texts.items():
             value = arguments.get(name)
             if index is None and isinstance(value, str) and value not in kept:
@@ -104,26 +126,31 @@ class Lessons:
             elif index is not None and isinstance(value, list) and index < len(value):
                 if isinstance(value[index], str) and value[index] not in kept:
                     arguments[name] = [*value[:index], text, *value[index + 1 :]]
-        if not self.subject.contract.input.is_valid(arguments):
+        is_new = arguments != case.arguments
+        if not is_new or not self.subject.contract.input.is_valid(arguments):
             return case
-        return replace(case, arguments=arguments)
+        return replace(case, arguments=arguments, is_invented=True)
 
     def document_for(self, path: str) -> bytes | None:
-        """Return the document for the file *path*; None if it is no JSON file, or none
-        is known.
+        """Return the document for the file *path*; None if it is no JSON file, if none
+        was needed, or after all were refused.
         """
-        if not path.endswith(".json") or not self.documents:
-            return None
-        return self.documents[min(self.failed_documents, len(self.documents) - 1)]
+        documents = self.documents or ()
+        if path.endswith(JSON_SUFFIXES) and 0 <= self.failed_documents < len(documents):
+            return documents[self.failed_documents]
+        return None
 
     def learn_from(self, run: Run) -> bool:
         """Record what *run*, which failed, shows; return whether it is something new."""
         return (
             self._learn_number(run)
+            or self._learn_repository(run)
+            or self._learn_needed(run)
             or self._learn_directory(run)
             or self._learn_file_of_directory(run)
             or self._learn_files(run)
             or self._learn_format(run)
+            or self._learn_contents(run)
             or self._learn_document(run)
         )
 
@@ -138,6 +165,44 @@ class Lessons:
                 self.texts[place] = _NUMBER
                 return True
         return False
+
+    def _learn_repository(self, run: Run) -> bool:
+        if self.needs_repository or not _NO_REPOSITORY.search(run.written):
+            return False
+        self.needs_repository = True
+        return True
+
+    def _learn_needed(self, run: Run) -> bool:
+        """Learn the options that the script asks for although its parser does not
+        require them, as in ``--branch and --name are required``.
+        """
+        line = self.subject.contract.run.get("command_line")
+        if line is None:
+            return False
+        flags = {
+            each.flag: each.name
+            for each in CommandLine.from_dict(line).parameters
+            if each.flag and each.takes == "value"
+        }
+        has_learnt = False
+        for asked in filter(_ASKS.search, run.written.splitlines()):
+            for flag in _FLAG.findall(asked):
+                name = flags.get(flag, "")
+                if name and name not in run.case.arguments and name not in self.needed:
+                    self.needed[name] = self._sample_of(name)
+                    has_learnt = True
+        return has_learnt
+
+    def _sample_of(self, name: str) -> Any:
+        """Return a value for the parameter *name*: its first member, a number, or a
+        text.
+        """
+        part = self._property(name)
+        if part.get("enum"):
+            return part["enum"][0]
+        if part.get("type") in ("integer", "number"):
+            return part.get("minimum", 1)
+        return "a"
 
     def _learn_directory(self, run: Run) -> bool:
         has_learnt = False
@@ -156,10 +221,16 @@ class Lessons:
 
     def _learn_file_of_directory(self, run: Run) -> bool:
         """Learn that the script looks for a file inside a directory: in ``no SKILL.md
-        found at report`` the text ``report`` means a directory.
+        found at report`` and in ``report/SKILL.md not found``, the text ``report``
+        means a directory.
         """
         given = [text for _, text in _texts_at_places(run.case.arguments)]
         for line in missing_file_lines(run):
+            for place, text in _texts_at_places(run.case.arguments):
+                directory = re.escape(text.rstrip("/"))
+                below = re.search(rf"(?<![\w.-]){directory}/([\w./-]*\w)", line)
+                if directory and below and self._add_file(place, below[1]):
+                    return True
             for match in _FILE_IN_A_LINE.finditer(line):
                 if any(match[0] in text for text in given):
                     continue
@@ -192,8 +263,15 @@ class Lessons:
         """Add a file to the directory of *place*; return whether it was not there."""
         self._make_directory(place)
         files = self.directories[_name_of(place)]
-        if path in files or len(files) >= len(DIRECTORY_FILES) + _MOST_FILES:
+        is_there = path in files or any(name.startswith(f"{path}/") for name in files)
+        if is_there or len(files) >= _MOST_FILES:
             return False
+        parts = unpacked_parts(path)
+        if parts:
+            files.update(parts)
+            return True
+        if not is_file_name(path):
+            path = f"{path}/one.txt"
         data = sample_for(path, self.subject.samples)
         if data is None:
             data = made_file(path) or b"text\n"
@@ -226,8 +304,19 @@ class Lessons:
                 return f"{_name_of(place)}.{suffix}"
         return f"{_name_of(place)}{_UNKNOWN_KIND}"
 
+    def _property(self, name: str) -> Mapping[str, Any]:
+        """Return the schema of the parameter *name*; empty if there is none."""
+        document = self.subject.contract.input.document
+        properties = (
+            document.get("properties", {}) if isinstance(document, dict) else {}
+        )
+        part = properties.get(name)
+        return part if isinstance(part, dict) else {}
+
     def _learn_format(self, run: Run) -> bool:
-        """Learn the kind of the files whose kind nothing suggested."""
+        """Learn the kind of the files whose kind nothing suggested, or else that a text
+        must be JSON.
+        """
         for suffix, error in _FORMATS.items():
             if not error.search(run.written):
                 continue
@@ -235,18 +324,39 @@ class Lessons:
                 if text.endswith(_UNKNOWN_KIND):
                     self.texts[place] = f"{_name_of(place)}.{suffix}"
                     return True
+        lines = filter(_FORMATS["json"].search, run.written.splitlines())
+        words = {word for line in lines for word in re.findall(r"[\w-]+", line)}
+        for place, _ in _texts_at_places(run.case.arguments):
+            is_named = words & {place[0], f"--{place[0].replace('_', '-')}"}
+            if is_named and place not in self.texts:
+                self.texts[place] = self._json_documents()[0].decode()
+                return True
+        return False
+
+    def _learn_contents(self, run: Run) -> bool:
+        """Add the files that the source looks for to the directories of the call."""
+        for _, text in _texts_at_places(run.case.arguments):
+            if text in self.directories and text not in self.filled:
+                self.filled.add(text)
+                modules = [*read_modules(self.subject.script)]
+                document = document_with_members(modules)
+                self.directories[text] |= files_for(read_literals(modules), document)
+                return True
         return False
 
     def _learn_document(self, run: Run) -> bool:
         """Go on to the next JSON document, if the call read one."""
-        made = [path for path in run.made if path.endswith(".json")]
+        made = [path for path in run.made if path.endswith(JSON_SUFFIXES)]
         if not made:
             return False
+        self.failed_documents += 1
+        return self.failed_documents < len(self._json_documents())
+
+    def _json_documents(self) -> Sequence[bytes]:
         if self.documents is None:
             modules = [*read_modules(self.subject.script)]
             self.documents = json_documents(modules, self.subject.instructions)
-        self.failed_documents += 1
-        return self.failed_documents < len(self.documents)
+        return self.documents
 
 
 def _texts_at_places(arguments: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:

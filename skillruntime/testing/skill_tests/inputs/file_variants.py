@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from skillruntime.testing.skill_tests.inputs.made_files import (
     DIRECTORY_FILES,
+    JSON_SUFFIXES,
     is_file_name,
     made_file,
     made_pdf,
 )
 from skillruntime.testing.skill_tests.inputs.script_literals import Literals
 
-__all__ = ["directory_variants", "file_variants", "file_with_all"]
+__all__ = ["directory_variants", "file_variants", "file_with_all", "files_for"]
 
 _LONG = 200_000
 _REPEATED = 20
@@ -24,7 +25,7 @@ _MOST_FILES = 60
 _LONGEST_SUFFIX = 4
 _TEXT_SUFFIXES = frozenset(
     {".csv", ".tsv", ".txt", ".md", ".log", ".html", ".xml", ".yaml", ".yml", ".toml"}
-    | {".py", ".js", ".sh", ".json", ".jsonl", ".ini", ".patch", ".diff", ".svg"}
+    | {".py", ".js", ".sh", ".jsonl", ".ini", ".patch", ".diff", ".svg", *JSON_SUFFIXES}
 )
 _GAPS = """\
 name;day;count;price;share;flag;note
@@ -104,7 +105,7 @@ def file_variants(
         yield "formless.pdf", made_pdf(has_form=False)
     if suffix.lower() not in _TEXT_SUFFIXES:
         return
-    if suffix in (".json", ".jsonl"):
+    if suffix in (*JSON_SUFFIXES, ".jsonl"):
         if document is not None:
             yield f"members{suffix}", document
             yield f"several{suffix}", b"[%b, %b]" % (document, document)
@@ -125,7 +126,7 @@ def file_variants(
     yield f"utf16{suffix}", text.encode("utf-16")
     yield f"latin1{suffix}", text.encode("latin-1", errors="replace")
     yield f"marked{suffix}", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
-    if suffix not in (".json", ".xml", ".svg"):
+    if suffix not in (*JSON_SUFFIXES, ".xml", ".svg"):
         if len(data) * _REPEATED < _LONG:
             yield f"long{suffix}", data * _REPEATED
         yield f"short{suffix}", data.partition(b"\n")[0]
@@ -134,11 +135,11 @@ def file_variants(
 def file_with_all(suffix: str, literals: Literals, document: bytes | None) -> bytes:
     """Return a file with *suffix* that has what the script looks for."""
     data = made_file(f"a{suffix}")
-    if suffix == ".json" and document is not None:
+    if suffix in JSON_SUFFIXES and document is not None:
         return document
     if data is None:
         return literals.as_text().encode()
-    if suffix in _TEXT_SUFFIXES and suffix != ".json":
+    if suffix in _TEXT_SUFFIXES and suffix not in JSON_SUFFIXES:
         return data + literals.as_text().encode()
     return data
 
@@ -150,7 +151,7 @@ def directory_variants(
     that the script looks for, with the texts that it looks for; then those of each kind
     alone.
     """
-    files = _files_for(literals, document)
+    files = files_for(literals, document)
     yield _DIRECTORY, _below(_DIRECTORY, files)
     suffixes = {os.path.splitext(path)[1] for path in files}  # noqa: PTH122
     for suffix in sorted(suffixes - {""}):
@@ -166,12 +167,15 @@ def _below(name: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{name}/{path}": data for path, data in files.items()}
 
 
-def _files_for(literals: Literals, document: bytes | None) -> dict[str, bytes]:
+def files_for(literals: Literals, document: bytes | None) -> dict[str, bytes]:
+    """Return the files of a directory in which the script finds all kinds and names
+    that it looks for, by path.
+    """
     found = literals.as_text().encode()
     files: dict[str, bytes] = {}
     for path in [*DIRECTORY_FILES, *_paths_in(literals.texts)][:_MOST_FILES]:
         data = made_file(path)
-        if path.endswith(".json") and document is not None:
+        if path.endswith(JSON_SUFFIXES) and document is not None:
             data = _JSON if _SECOND in path else document
         elif data is None or _FOUND in path:
             data = found

@@ -21,6 +21,7 @@ from skillruntime.catalog.directory_walk import walk
 
 __all__ = [
     "DIRECTORY_FILES",
+    "JSON_SUFFIXES",
     "MOST_FIXTURES",
     "NO_FIXTURES",
     "Fixtures",
@@ -31,6 +32,7 @@ __all__ = [
     "names_in_file",
     "read_fixtures",
     "texts_of",
+    "unpacked_parts",
 ]
 
 _NAMES = [
@@ -155,10 +157,15 @@ class Counter:
 print(json.dumps({"total": total([1, 2])}))
 """
 _PATCH = "--- a/one.txt\n+++ b/one.txt\n@@ -1 +1,2 @@\n first\n+second\n"
+JSON_SUFFIXES = (".json", ".geojson", ".har", ".ipynb", ".sarif", ".webmanifest")
+"""The suffixes of files that hold one JSON document."""
+
 _TEXTS = {
     ".csv": _joined(","),
     ".tsv": _joined("\t"),
-    ".json": json.dumps(_ROWS, indent=1, ensure_ascii=False) + "\n",
+    **dict.fromkeys(
+        JSON_SUFFIXES, json.dumps(_ROWS, indent=1, ensure_ascii=False) + "\n"
+    ),
     ".jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS),
     ".txt": _TEXT,
     ".md": _TEXT,
@@ -245,6 +252,21 @@ def made_file(name: str) -> bytes | None:
     return None
 
 
+def unpacked_parts(path: str) -> dict[str, bytes]:
+    """Return the parts of the made Office document that has *path* as a part or as a
+    directory of parts, by their paths; none if no document has it.
+
+    >>> [*unpacked_parts("word/document.xml")]
+    ['[Content_Types].xml', '_rels/.rels', 'word/document.xml']
+    """
+    for kind in _OFFICE:
+        with zipfile.ZipFile(io.BytesIO(_office_document(kind))) as package:
+            names = package.namelist()
+            if any(name == path or name.startswith(f"{path}/") for name in names):
+                return {name: package.read(name) for name in names}
+    return {}
+
+
 def names_in_file(path: str, data: bytes) -> list[str]:
     """Return the names that a call may use for parts of a file: its columns, or the
     members of its first object.
@@ -259,7 +281,7 @@ def names_in_file(path: str, data: bytes) -> list[str]:
     if suffix in (".csv", ".tsv"):
         fields = re.split(r"[,;\t]", head.partition("\n")[0])
         return [field.strip().strip('"') for field in fields]
-    if suffix in (".json", ".jsonl"):
+    if suffix in (*JSON_SUFFIXES, ".jsonl"):
         first_object = head.partition("}")[0]
         return list(
             dict.fromkeys(re.findall(r'"([^"\n]{1,60})"\s{0,9}:', first_object))

@@ -133,18 +133,27 @@ def _read_node(node: ast.AST, found: Literals) -> None:
             _add(name, found)  # a part of a path
         case ast.MatchValue(value=ast.Constant(value=value)):
             _add(value, found)
-        case ast.Call(
-            func=ast.Attribute(attr="get"), args=[ast.Constant(value=key), *_]
-        ):
-            if isinstance(key, str):
-                found.keys.append(key)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[pattern, *_]):
-            if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str):
-                _add_pattern(pattern.value, found)
-        case ast.Call(func=ast.Attribute(attr=method), args=[first, *_]):
-            if method in _MEANT_AS_TEXTS:
-                for value in _constants(first):
+        case ast.Call(func=ast.Attribute() as method, args=[first, *others]):
+            _read_call(method, first, others, found)
+
+
+def _read_call(
+    method: ast.Attribute, first: ast.expr, others: list[ast.expr], found: Literals
+) -> None:
+    match method:
+        case ast.Attribute(value=ast.Name(id="re")):
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                _add_pattern(first.value, found)
+        case ast.Attribute(attr="get"):
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                found.keys.append(first.value)
+        case ast.Attribute(attr="join"):
+            for part in others:  # of a path
+                for value in _constants(part):
                     _add(value, found)
+        case ast.Attribute(attr=name) if name in _MEANT_AS_TEXTS:
+            for value in _constants(first):
+                _add(value, found)
 
 
 def _read_comparison(sides: list[ast.expr], found: Literals) -> None:
