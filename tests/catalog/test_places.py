@@ -427,3 +427,14 @@ def test_a_lockfile_pins_both_under_their_names(tmp_path: Path, write: Write) ->
     assert list(frozen) == ["pb:tdd"]
     assert frozen.activate("pb:tdd").body == "Body of pb/skills/tdd."
     assert [each.rule for each in frozen.diagnostics] == ["frozen-drift"]
+
+
+def test_skills_of_one_name_with_different_descriptions_are_not_compared(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their files need no look: they are two skills."""
+    write("one/skills/tdd")
+    write("two/skills/tdd")
+    monkeypatch.setattr(DIGEST, _unread)
+
+    assert [*discover(tmp_path)] == ["tdd", "two:tdd"]

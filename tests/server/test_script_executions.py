@@ -13,11 +13,14 @@ import pytest
 
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError
 from skillruntime.remote.client import RemoteClient, RemoteRunner
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.executions.open_executions import memory_executions
+from skillruntime.server.executions.open_executions import (
+    durable_executions,
+    memory_executions,
+)
 from skillruntime.server.published_skill import SkillWork, serve_catalog, to_outcome
 from skillruntime.server.service import SkillService
 from tests.server.serving import Served, Skills
@@ -169,3 +172,12 @@ async def test_an_output_that_is_too_long_to_keep_leaves_the_failure_as_it_is() 
     assert outcome.metadata["warnings"] == [
         "The output has 102 bytes of JSON; this server keeps 50 at most"
     ]
+
+
+async def test_executions_need_a_file_or_a_postgresql_url(tmp_path: Path) -> None:
+    """Another database is refused before anything is opened."""
+    runtime = SkillRuntime(discover(tmp_path))
+    work = SkillWork(runtime, serve_catalog(runtime, base_url=BASE))
+
+    with pytest.raises(InvalidSkillError, match="mysql:// is not supported; use postg"):
+        durable_executions(work, "mysql://host/db")

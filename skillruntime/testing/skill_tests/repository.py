@@ -47,6 +47,7 @@ def make_repository(directory: Path) -> dict[str, bytes]:
         return {}
     committed = {name: made_file(name) or b"" for name in _NAMES}
     _write(directory, committed)
+    (directory / _UNTRACKED).unlink(missing_ok=True)  # from the call that this repeats
     for words in _COMMANDS:
         subprocess.run(
             [git, *words],
