@@ -187,9 +187,7 @@ class Scope:
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: Nodes) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
-        changed: set[str] = set()
-        for node in nodes.of(*_CHANGING):
-            changed.update(_changed(node))
+        changed = _changed_names(nodes)
         known = {"__doc__": ast.get_docstring(tree, clean=False)}
         return cls(nodes, None, known, tree, changed=changed)
 
@@ -263,8 +261,7 @@ class Scope:
         return self.known[name]
 
 
-# The only kinds of nodes that bind names, and those that change their values: most
-# nodes are of others.
+# The only kinds of nodes that bind names: most nodes are of others.
 _BINDING = (
     ast.Assign,
     ast.AnnAssign,
@@ -276,23 +273,23 @@ _BINDING = (
     ast.Import,
     ast.ImportFrom,
 )
-_CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 
 
-def _changed(node: ast.AST) -> list[str]:
-    """Return the names whose values *node* may change."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=value, attr=method)) if (
-            method not in _READING
-        ):
-            return [_root(value)]
-        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
-            return [_root(value)]
-        case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()):
-            return [_root(value)]
-        case ast.Global(names=names) | ast.Nonlocal(names=names):
-            return names
-    return []
+def _changed_names(nodes: Nodes) -> set[str]:
+    """Return the names whose values one of *nodes* may change."""
+    changed: set[str] = set()
+    for call in nodes.of(ast.Call):
+        method = call.func
+        if isinstance(method, ast.Attribute) and method.attr not in _READING:
+            changed.add(_root(method.value))
+    parts: list[ast.Subscript | ast.Attribute] = nodes.of(ast.Subscript, ast.Attribute)
+    for part in parts:
+        if not isinstance(part.ctx, ast.Load):
+            changed.add(_root(part.value))
+    statements: list[ast.Global | ast.Nonlocal] = nodes.of(ast.Global, ast.Nonlocal)
+    for statement in statements:
+        changed.update(statement.names)
+    return changed
 
 
 def _root(node: ast.expr) -> str:
@@ -319,6 +316,8 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
 
 def dotted(node: ast.AST | None) -> str:
     """Return the dotted name that *node* denotes; empty if it is something else."""
+    if isinstance(node, ast.Name):
+        return node.id
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
