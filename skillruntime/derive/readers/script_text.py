@@ -65,6 +65,8 @@ _EXPRESSION = lazy_pattern(
     r"/(?:[^/\\\n\[*]|\\[^\n]|\[(?:[^\]\\\n]++|\\[^\n])*+\])"
     r"(?:[^/\\\n\[]++|\\[^\n]|\[(?:[^\]\\\n]++|\\[^\n])*+\])*+/\w*+"
 )
+_ON_ONE_LINE = frozenset({"name", "number", "mark"})
+"""Kinds of tokens without quotes, comment marks or ends of lines: most of them."""
 _OPERAND_BEFORE = frozenset({")", "]", "}"})
 _QUOTES = lazy_pattern(r"[rRbBfFuU]{0,2}(\"\"\"|'''|[\"'`])")
 _COMMENT_MARK = lazy_pattern(r"[ \t]*+(?:#++!?|//++|/?\*++/?)?(?:[ \t](?=[ \t]*+\S))?")
@@ -117,6 +119,7 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
         if is_node and match[0] == "/" and not _ends_operand(before):
             match = _EXPRESSION.match(text, index) or match
         kind = match.lastgroup or "mark"
+        found = match[0]
         if is_first and kind not in ("blank", "end"):
             indent = index - line_start
             is_first = False
@@ -124,9 +127,11 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
         if kind == "until":
             ends.append(match["until"])
         elif kind != "blank":
-            before = Token(kind, _inner(match[0], kind), line, indent)
+            inner = found if kind in _ON_ONE_LINE else _inner(found, kind)
+            before = Token(kind, inner, line, indent)
             yield before
-        line += match[0].count("\n")
+        if kind not in _ON_ONE_LINE:
+            line += found.count("\n")
         if kind == "end":
             line_start, is_first = index, True
             for end in ends:
