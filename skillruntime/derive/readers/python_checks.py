@@ -448,11 +448,10 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     that the script itself assigns.
     """
     functions = _functions_by_name(source)
-    parsing = {
-        name
-        for name, function in functions.items()
-        if not source.mentioned[function].isdisjoint(_PARSES)
-    }
+    parse: set[Function] = set()
+    for word in _PARSES:
+        parse.update(source.mentioning.get(word, ()))
+    parsing = {name for name, function in functions.items() if function in parse}
     about_arguments = source.functions_about(frozenset(_PARSES))
     names = _Names(source.nodes)
     names.forget_rebound(source.tree)
@@ -485,7 +484,7 @@ def _functions_by_name(source: Source) -> dict[str, Function]:
     for node in source.nodes.of(ast.ClassDef):
         methods.update(map(id, node.body))
     functions: dict[str, Function] = {}
-    for function in source.mentioned:
+    for function in source.functions:
         is_method = id(function) in methods
         functions[f"self.{function.name}" if is_method else function.name] = function
     return functions

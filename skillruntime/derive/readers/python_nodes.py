@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 __all__ = ["Function", "Nodes", "all_nodes"]
@@ -40,6 +40,14 @@ class Nodes:
         """Return *root* and the nodes below it."""
         start = self._index[root]
         return self._whole[start : self._ends[start]]
+
+    def children(self, root: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes directly below *root*."""
+        start = self._index[root]
+        position = start + 1
+        while position < self._ends[start]:
+            yield self._whole[position]
+            position = self._ends[position]
 
     def own(self, root: ast.AST) -> list[ast.AST]:
         """Return the own nodes of *root*."""

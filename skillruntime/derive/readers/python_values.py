@@ -118,8 +118,10 @@ class Source:
     tree: ast.Module
     nodes: Nodes
     scope: Scope
-    mentioned: Mapping[Function, frozenset[str]]
-    """The names and attributes in each function, without those in nested functions.
+    functions: list[Function]
+    mentioning: Mapping[str, list[Function]]
+    """The functions that mention each name or attribute, other than in a function
+    below.
     """
 
     @classmethod
@@ -127,12 +129,11 @@ class Source:
         """Return *tree* with its nodes."""
         nodes = Nodes(tree)
         functions: list[Function] = nodes.of(ast.FunctionDef, ast.AsyncFunctionDef)
-        return cls(
-            tree,
-            nodes,
-            Scope.of_module(tree, nodes),
-            {each: _mentioned(each, nodes) for each in functions},
-        )
+        mentioning: dict[str, list[Function]] = {}
+        for function in functions:
+            for name in _mentioned(function, nodes):
+                mentioning.setdefault(name, []).append(function)
+        return cls(tree, nodes, Scope.of_module(tree, nodes), functions, mentioning)
 
     def functions_about(self, words: frozenset[str]) -> set[Function]:
         """Return the functions that mention one of *words*, directly or through another
@@ -140,26 +141,27 @@ class Source:
         """
         found: set[Function] = set()
         pending = [*words]
-        by_name: dict[str, list[Function]] = {}
-        for function, names in self.mentioned.items():
-            for name in names:
-                by_name.setdefault(name, []).append(function)
+        known = set(words)
         while pending:
-            for function in by_name.pop(pending.pop(), ()):
-                if function not in found:
-                    found.add(function)
+            for function in self.mentioning.get(pending.pop(), ()):
+                found.add(function)
+                if function.name not in known:
+                    known.add(function.name)
                     pending.append(function.name)
         return found
 
 
-def _mentioned(function: Function, nodes: Nodes) -> frozenset[str]:
+def _mentioned(function: Function, nodes: Nodes) -> set[str]:
+    """Return the names and attributes in *function*, without those in functions below
+    it.
+    """
     found = {name.id for name in nodes.own_of(function, ast.Name)}
     found.update(each.attr for each in nodes.own_of(function, ast.Attribute))
     inner: list[Function] = nodes.own_of(
         function, ast.FunctionDef, ast.AsyncFunctionDef
     )
     found.update(each.name for each in inner)
-    return frozenset(found)
+    return found
 
 
 @dataclass(slots=True)
