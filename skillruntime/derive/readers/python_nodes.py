@@ -199,4 +199,7 @@ for _kind in vars(ast).values():
     if isinstance(_kind, type) and issubclass(_kind, ast.AST):
         _names = [name for name in _kind._fields if name not in _NO_NODES]
         _PARTS[_kind] = tuple(reversed(_names))
-_PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
+# The fields of these hold no nodes: ``case True`` has the value itself.
+_PARTS |= dict.fromkeys(
+    [ast.Constant, ast.MatchSingleton, ast.Global, ast.Nonlocal], ()
+)
