@@ -55,50 +55,38 @@ def prove(
     for each in list(shown)[:COMMANDS_LIMIT]:
         try:
             contract = contract or Contract.from_dict(to_document(command))
-            refusal = _refusal(command, contract, each)
+            refusal, words = _answer(command, contract, each)
             for _ in range(STEPS_LIMIT):
                 if not refusal or command.parser in _DECLARED:
                     break
                 if not _open(command, refusal):
                     break
                 contract = Contract.from_dict(to_document(command))
-                refusal = _refusal(command, contract, each)
+                refusal, words = _answer(command, contract, each)
         except InvalidSkillError:
             break  # its schema is too costly to use
-        words = () if refusal else _words(command, contract, each)
         tried.append(Tried(each.text, "; ".join(refusal.values())[:200], words))
     return tried
 
 
-def _words(
+def _answer(
     command: Command, contract: Contract, shown: ShownCommand
-) -> tuple[str, ...]:
-    """Return the words of the command line for *shown*, which *contract* accepts."""
-    call = read_call(command, shown.words)
-    if call.is_open:
-        return ()
-    arguments = contract.accept(call.arguments).arguments
-    return tuple(to_argv(to_command_line(command), arguments))
-
-
-def _refusal(
-    command: Command, contract: Contract, shown: ShownCommand
-) -> dict[str, str]:
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return why *shown* is refused, by the name of the argument, or ``*``; for a word
-    without a place, ``+`` and its kind. Empty if the command is accepted.
+    without a place, ``+`` and its kind. If it is accepted, there is no reason, and the
+    second value is the words that the script gets.
     """
     call = read_call(command, shown.words)
     if call.is_open:
-        return {}
+        return {}, ()
     if call.misfits:
-        return {f"+{misfit.kind}": str(misfit) for misfit in call.misfits}
+        return {f"+{misfit.kind}": str(misfit) for misfit in call.misfits}, ()
     try:
         arguments = contract.accept(call.arguments).arguments
-        line = to_command_line(command)
-        to_argv(line, arguments)
+        words = to_argv(to_command_line(command), arguments)
     except SkillInputError as error:
-        return _reasons(error)
-    return {}
+        return _reasons(error), ()
+    return {}, tuple(words)
 
 
 def _reasons(error: SkillInputError) -> dict[str, str]:

@@ -26,6 +26,7 @@ COMMANDS_LIMIT = 200
 LINE_LIMIT = 2_000
 
 _SUFFIXES = (".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".rb", ".pl")
+_SUFFIX = lazy_pattern("|".join(map(re.escape, _SUFFIXES)))
 _FENCE = lazy_pattern(r"[ \t>]*+(```++|~~~++)[ \t]*+([\w-]*+)")
 _QUOTED = lazy_pattern(r"\A[ \t]*+> ?")
 _SPAN = lazy_pattern(r"`([^`\n]{3,400})`")
@@ -139,7 +140,7 @@ def _code_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 def commands_of(line: str) -> list[ShownCommand]:
     """Return the commands in *line* that call a script by its file."""
-    if not any(suffix in line for suffix in _SUFFIXES):
+    if _SUFFIX.search(line) is None:
         return []
     line = line[_PROMPT.match(line).end() :]  # type: ignore[union-attr]
     plain = _OPTIONAL.sub(_dots, _NAMED.sub(PLACEHOLDER, line))

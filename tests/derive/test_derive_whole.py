@@ -188,3 +188,23 @@ def test_many_first_words_without_a_case_cost_no_more_than_their_lines() -> None
 
     assert found is not None
     assert not found.complete
+
+
+def test_a_script_that_matches_true_has_a_contract() -> None:
+    """A pattern of ``True`` or ``None`` is the value itself, not a node of the syntax
+    tree.
+    """
+    source = (
+        "import argparse\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--fast', action='store_true')\n"
+        "match parser.parse_args().fast:\n"
+        "    case True:\n"
+        "        print('fast')\n"
+        "    case None | False:\n"
+        "        print('slow')\n"
+    )
+
+    properties = derived(source, "scripts/a.py").document["input"]["properties"]
+
+    assert [*properties] == ["fast"]

@@ -335,7 +335,7 @@ class _Reader:
                 names.bind(name, made)
 
     def inside(self, node: ast.AST, names: _Names) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in names.scope.nodes.children(node):
             self.value(child, names)
 
     def value(self, node: ast.AST, names: _Names) -> Any:
@@ -359,7 +359,7 @@ class _Reader:
             case ast.Call():
                 self.step()
                 return self.call(node, names)
-            case ast.Lambda():
+            case ast.Constant() | ast.Lambda():
                 return None
         self.inside(node, names)
         return None

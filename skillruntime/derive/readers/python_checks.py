@@ -194,6 +194,10 @@ class _Walk:
     """Arguments that the script itself assigns."""
     parsing: set[str] = field(default_factory=set)
     """Functions that return the parsed arguments."""
+    about_arguments: set[Function] = field(default_factory=set)
+    """Functions that may parse the arguments, themselves or in a function that they
+    call.
+    """
     function_stack: list[str] = field(default_factory=lambda: [""])
     """The functions that contain the current statement, the innermost last."""
     walked: set[str] = field(default_factory=set)
@@ -427,8 +431,14 @@ class _Walk:
         if len(self.function_stack) < 50:
             self.function_stack.append(name)
             outer, self.names = self.names, names
-            names.forget_rebound(self.functions[name])
-            yield from self.body(self.functions[name].body, before)
+            function = self.functions[name]
+            if names.may_be_given() or function in self.about_arguments:
+                names.forget_rebound(function)
+                yield from self.body(function.body, before)
+            else:
+                # It tests no argument, and neither do the functions that it calls:
+                # they only count as walked.
+                yield from self.calls(function, before)
             self.names = outer
             self.function_stack.pop()
 
@@ -438,15 +448,17 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     that the script itself assigns.
     """
     functions = _functions_by_name(source)
-    parsing = {
-        name
-        for name, function in functions.items()
-        if not source.mentioned[function].isdisjoint(_PARSES)
-    }
+    parse: set[Function] = set()
+    for word in _PARSES:
+        parse.update(source.mentioning.get(word, ()))
+    parsing = {name for name, function in functions.items() if function in parse}
+    about_arguments = source.functions_about(frozenset(_PARSES))
     names = _Names(source.nodes)
     names.forget_rebound(source.tree)
     endings = Endings.of(functions, source.nodes)
-    walk = _Walk(functions, endings, names, parsing=parsing)
+    walk = _Walk(
+        functions, endings, names, parsing=parsing, about_arguments=about_arguments
+    )
     checks = list(walk.body(source.tree.body, []))
     # If only a table, a class or another module calls a function, the time of the call
     # is unknown.
@@ -472,7 +484,7 @@ def _functions_by_name(source: Source) -> dict[str, Function]:
     for node in source.nodes.of(ast.ClassDef):
         methods.update(map(id, node.body))
     functions: dict[str, Function] = {}
-    for function in source.mentioned:
+    for function in source.functions:
         is_method = id(function) in methods
         functions[f"self.{function.name}" if is_method else function.name] = function
     return functions

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from skillruntime.derive.readers.python_nodes import Function, Nodes
@@ -148,49 +148,39 @@ def leaves(body: list[ast.stmt]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Decides which statements of a script with these *functions* and *nodes* may end
-    it, or their function, without an error.
+    """Decides which statements of a script may end it, or their function, without an
+    error.
     """
 
-    functions: Mapping[str, Function]
     nodes: Nodes
     called: Mapping[ast.Call, str]
     """The dotted name of the function in each call."""
-    known: dict[str, bool] = field(default_factory=dict)
-    """Whether each function may end the script; recursive calls are not followed."""
+    leaving: list[int]
+    """The positions of the calls and ``return`` statements that do so."""
 
     @classmethod
     def of(cls, functions: Mapping[str, Function], nodes: Nodes) -> Endings:
         """Return the endings of the script that has these *functions* and *nodes*."""
         called = {call: dotted(call.func) for call in nodes.of(ast.Call)}
-        return cls(functions, nodes, called)
+        exits = [
+            call for call, name in called.items() if _ends_with_success(call, name)
+        ]
+        positions = nodes.positions(exits)
+        # The calls of these functions may end the script too; the functions that call
+        # them are not followed.
+        ending = {
+            name
+            for name, function in functions.items()
+            if nodes.has_own_at(function, positions)
+        }
+        leaving: list[ast.AST] = [*exits]
+        leaving += [call for call, name in called.items() if name in ending]
+        leaving += [each for each in nodes.of(ast.Return) if not _returns_error(each)]
+        return cls(nodes, called, nodes.positions(leaving))
 
     def may_leave(self, body: list[ast.stmt]) -> bool:
         """Return whether not every call reaches the statements behind *body*."""
-        return any(map(self._may_leave, body))
-
-    def _may_leave(self, statement: ast.stmt) -> bool:
-        if isinstance(statement, ast.Return) and not _returns_error(statement):
-            return True
-        for node in self.nodes.own_of(statement, ast.Return):
-            if not _returns_error(node):
-                return True
-        calls = self.nodes.own_of(statement, ast.Call)
-        return any(map(self._may_end, calls))
-
-    def _may_end(self, call: ast.Call) -> bool:
-        """Return whether *call* ends the script with success, or calls a function of it
-        that may.
-        """
-        name = self.called[call]
-        if name.rpartition(".")[2] in _EXITS:
-            return not _exited(call)
-        if name not in self.functions:
-            return False
-        if name not in self.known:
-            calls = self.nodes.own_of(self.functions[name], ast.Call)
-            self.known[name] = any(map(_ends_with_success, calls))
-        return self.known[name]
+        return any(self.nodes.has_own_at(each, self.leaving) for each in body)
 
 
 def _returns_error(node: ast.Return) -> bool:
@@ -198,6 +188,5 @@ def _returns_error(node: ast.Return) -> bool:
     return type(value) is int and value != 0
 
 
-def _ends_with_success(call: ast.Call) -> bool:
-    is_exit = dotted(call.func).rpartition(".")[2] in _EXITS
-    return is_exit and not _exited(call)
+def _ends_with_success(call: ast.Call, name: str) -> bool:
+    return name.rpartition(".")[2] in _EXITS and not _exited(call)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 __all__ = ["Function", "Nodes", "all_nodes"]
@@ -28,8 +30,7 @@ class Nodes:
     def __init__(self, tree: ast.AST) -> None:
         self._whole, heights, self._positions = _walked(tree)
         self._ends = _ends(heights)
-        # Identifiers are valid as long as the nodes, which this object holds.
-        self._index = dict(zip(map(id, self._whole), range(len(heights)), strict=True))
+        self._index = dict(zip(self._whole, range(len(heights)), strict=True))
         closed: list[int] = []
         for kind in _OF_THEIR_OWN:
             closed += self._positions.get(kind, ())
@@ -37,8 +38,16 @@ class Nodes:
 
     def all(self, root: ast.AST) -> list[ast.AST]:
         """Return *root* and the nodes below it."""
-        start = self._index[id(root)]
+        start = self._index[root]
         return self._whole[start : self._ends[start]]
+
+    def children(self, root: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes directly below *root*."""
+        start = self._index[root]
+        position = start + 1
+        while position < self._ends[start]:
+            yield self._whole[position]
+            position = self._ends[position]
 
     def own(self, root: ast.AST) -> list[ast.AST]:
         """Return the own nodes of *root*."""
@@ -60,12 +69,25 @@ class Nodes:
 
     def all_of(self, root: ast.AST, *kinds: type[_Node]) -> list[_Node]:
         """Return *root*, and the nodes below it, that are of these *kinds*."""
-        start = self._index[id(root)]
+        start = self._index[root]
         return self._between(start, self._ends[start], kinds)
+
+    def positions(self, nodes: Iterable[ast.AST]) -> list[int]:
+        """Return the places of *nodes* in the source's order, for `has_own_at`."""
+        return sorted(self._index[node] for node in nodes)
+
+    def has_own_at(self, root: ast.AST, positions: list[int]) -> bool:
+        """Return whether *root*, or one of its own nodes, is at one of *positions*."""
+        at = self._index[root]
+        for start, end in [(at, at + 1), *self._own_spans(root)]:
+            number = bisect_left(positions, start)
+            if number < len(positions) and positions[number] < end:
+                return True
+        return False
 
     def _own_spans(self, root: ast.AST) -> list[tuple[int, int]]:
         """Return the ranges of the positions of the own nodes of *root*."""
-        start = self._index[id(root)] + 1
+        start = self._index[root] + 1
         end = self._ends[start - 1]
         spans: list[tuple[int, int]] = []
         number = bisect_left(self._closed, start)
@@ -111,7 +133,7 @@ def _walked(root: ast.AST) -> tuple[list[ast.AST], list[int], _Positions]:
     """
     found: list[ast.AST] = []
     heights: list[int] = []
-    positions: _Positions = {}
+    positions: _Positions = defaultdict(list)
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
@@ -119,14 +141,14 @@ def _walked(root: ast.AST) -> tuple[list[ast.AST], list[int], _Positions]:
         if node is None:
             continue
         kind = type(node)
-        if kind in positions:
-            positions[kind].append(len(found))
-        else:
-            positions[kind] = [len(found)]
+        positions[kind].append(len(found))
         found.append(node)
         heights.append(len(pending))
+        names = _PARTS[kind]
+        if not names:  # most nodes are names and constants
+            continue
         parts = node.__dict__
-        for name in _PARTS[kind]:
+        for name in names:
             part = parts.get(name)
             if type(part) is list:
                 pending += part[::-1]
@@ -177,4 +199,7 @@ for _kind in vars(ast).values():
     if isinstance(_kind, type) and issubclass(_kind, ast.AST):
         _names = [name for name in _kind._fields if name not in _NO_NODES]
         _PARTS[_kind] = tuple(reversed(_names))
-_PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
+# The fields of these hold no nodes: ``case True`` has the value itself.
+_PARTS |= dict.fromkeys(
+    [ast.Constant, ast.MatchSingleton, ast.Global, ast.Nonlocal], ()
+)

@@ -227,7 +227,8 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
     other work before the parser runs.
     """
     attributes = source.nodes.of(ast.Attribute)
-    used = [node for node in attributes if dotted(node) == "sys.argv"]
+    used = [node for node in attributes if node.attr == "argv"]
+    used = [node for node in used if dotted(node) == "sys.argv"]
     if not used:
         return []
     harmless: set[int] = set()

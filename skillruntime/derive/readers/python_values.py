@@ -118,8 +118,10 @@ class Source:
     tree: ast.Module
     nodes: Nodes
     scope: Scope
-    mentioned: Mapping[Function, frozenset[str]]
-    """The names and attributes in each function, without those in nested functions.
+    functions: list[Function]
+    mentioning: Mapping[str, list[Function]]
+    """The functions that mention each name or attribute, other than in a function
+    below.
     """
 
     @classmethod
@@ -127,12 +129,11 @@ class Source:
         """Return *tree* with its nodes."""
         nodes = Nodes(tree)
         functions: list[Function] = nodes.of(ast.FunctionDef, ast.AsyncFunctionDef)
-        return cls(
-            tree,
-            nodes,
-            Scope.of_module(tree, nodes),
-            {each: _mentioned(each, nodes) for each in functions},
-        )
+        mentioning: dict[str, list[Function]] = {}
+        for function in functions:
+            for name in _mentioned(function, nodes):
+                mentioning.setdefault(name, []).append(function)
+        return cls(tree, nodes, Scope.of_module(tree, nodes), functions, mentioning)
 
     def functions_about(self, words: frozenset[str]) -> set[Function]:
         """Return the functions that mention one of *words*, directly or through another
@@ -140,26 +141,27 @@ class Source:
         """
         found: set[Function] = set()
         pending = [*words]
-        by_name: dict[str, list[Function]] = {}
-        for function, names in self.mentioned.items():
-            for name in names:
-                by_name.setdefault(name, []).append(function)
+        known = set(words)
         while pending:
-            for function in by_name.pop(pending.pop(), ()):
-                if function not in found:
-                    found.add(function)
+            for function in self.mentioning.get(pending.pop(), ()):
+                found.add(function)
+                if function.name not in known:
+                    known.add(function.name)
                     pending.append(function.name)
         return found
 
 
-def _mentioned(function: Function, nodes: Nodes) -> frozenset[str]:
+def _mentioned(function: Function, nodes: Nodes) -> set[str]:
+    """Return the names and attributes in *function*, without those in functions below
+    it.
+    """
     found = {name.id for name in nodes.own_of(function, ast.Name)}
     found.update(each.attr for each in nodes.own_of(function, ast.Attribute))
     inner: list[Function] = nodes.own_of(
         function, ast.FunctionDef, ast.AsyncFunctionDef
     )
     found.update(each.name for each in inner)
-    return frozenset(found)
+    return found
 
 
 @dataclass(slots=True)
@@ -187,9 +189,7 @@ class Scope:
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: Nodes) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
-        changed: set[str] = set()
-        for node in nodes.of(*_CHANGING):
-            changed.update(_changed(node))
+        changed = _changed_names(nodes)
         known = {"__doc__": ast.get_docstring(tree, clean=False)}
         return cls(nodes, None, known, tree, changed=changed)
 
@@ -263,8 +263,7 @@ class Scope:
         return self.known[name]
 
 
-# The only kinds of nodes that bind names, and those that change their values: most
-# nodes are of others.
+# The only kinds of nodes that bind names: most nodes are of others.
 _BINDING = (
     ast.Assign,
     ast.AnnAssign,
@@ -276,23 +275,23 @@ _BINDING = (
     ast.Import,
     ast.ImportFrom,
 )
-_CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 
 
-def _changed(node: ast.AST) -> list[str]:
-    """Return the names whose values *node* may change."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=value, attr=method)) if (
-            method not in _READING
-        ):
-            return [_root(value)]
-        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
-            return [_root(value)]
-        case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()):
-            return [_root(value)]
-        case ast.Global(names=names) | ast.Nonlocal(names=names):
-            return names
-    return []
+def _changed_names(nodes: Nodes) -> set[str]:
+    """Return the names whose values one of *nodes* may change."""
+    changed: set[str] = set()
+    for call in nodes.of(ast.Call):
+        method = call.func
+        if isinstance(method, ast.Attribute) and method.attr not in _READING:
+            changed.add(_root(method.value))
+    parts: list[ast.Subscript | ast.Attribute] = nodes.of(ast.Subscript, ast.Attribute)
+    for part in parts:
+        if not isinstance(part.ctx, ast.Load):
+            changed.add(_root(part.value))
+    statements: list[ast.Global | ast.Nonlocal] = nodes.of(ast.Global, ast.Nonlocal)
+    for statement in statements:
+        changed.update(statement.names)
+    return changed
 
 
 def _root(node: ast.expr) -> str:
@@ -319,6 +318,8 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
 
 def dotted(node: ast.AST | None) -> str:
     """Return the dotted name that *node* denotes; empty if it is something else."""
+    if isinstance(node, ast.Name):
+        return node.id
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

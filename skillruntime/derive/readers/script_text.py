@@ -48,15 +48,15 @@ _PYTHON_TEXTS = lazy_pattern(
     re.DOTALL,
 )
 _LANGUAGES = {
-    "python": lazy_pattern(rf"{_PYTHON_TEXT}|{_REST}", re.DOTALL),
+    "python": lazy_pattern(rf"[ \t]*+(?:{_PYTHON_TEXT}|{_REST})", re.DOTALL),
     "node": lazy_pattern(
-        r"(?P<comment>\A\#!.[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
-        rf"|(?P<text>{_ONE_LINE}|`(?:[^`\\]++|\\.?)*+`?)|{_REST}",
+        r"[ \t]*+(?:(?P<comment>\A\#!.[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
+        rf"|(?P<text>{_ONE_LINE}|`(?:[^`\\]++|\\.?)*+`?)|{_REST})",
         re.DOTALL,
     ),
     "other": lazy_pattern(
-        rf"(?P<comment>\#[^\n]*+)|(?P<text>{_ONE_LINE})"
-        rf"|(?P<here><<[~-]?[\"']?(?P<until>[A-Z]\w*+)[\"']?)|{_REST}",
+        rf"[ \t]*+(?:(?P<comment>\#[^\n]*+)|(?P<text>{_ONE_LINE})"
+        rf"|(?P<here><<[~-]?[\"']?(?P<until>[A-Z]\w*+)[\"']?)|{_REST})",
         re.DOTALL,
     ),
 }
@@ -65,6 +65,8 @@ _EXPRESSION = lazy_pattern(
     r"/(?:[^/\\\n\[*]|\\[^\n]|\[(?:[^\]\\\n]++|\\[^\n])*+\])"
     r"(?:[^/\\\n\[]++|\\[^\n]|\[(?:[^\]\\\n]++|\\[^\n])*+\])*+/\w*+"
 )
+_ON_ONE_LINE = frozenset({"name", "number", "mark"})
+"""Kinds of tokens without quotes, comment marks or ends of lines: most of them."""
 _OPERAND_BEFORE = frozenset({")", "]", "}"})
 _QUOTES = lazy_pattern(r"[rRbBfFuU]{0,2}(\"\"\"|'''|[\"'`])")
 _COMMENT_MARK = lazy_pattern(r"[ \t]*+(?:#++!?|//++|/?\*++/?)?(?:[ \t](?=[ \t]*+\S))?")
@@ -114,19 +116,26 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
         if match is None:  # a character that does not begin any form
             index += 1
             continue
-        if is_node and match[0] == "/" and not _ends_operand(before):
-            match = _EXPRESSION.match(text, index) or match
-        kind = match.lastgroup or "mark"
-        if is_first and kind not in ("blank", "end"):
-            indent = index - line_start
-            is_first = False
+        # Every form is a group; the blanks before it are not part of the token.
+        kind = match.lastgroup or ""
+        start = match.start(kind)
         index = match.end()
+        if is_node and text[start] == "/" and kind == "mark":
+            expression = _EXPRESSION.match(text, start)
+            if expression is not None and not _ends_operand(before):
+                index = expression.end()
+        found = text[start:index]
+        if is_first and kind not in ("blank", "end"):
+            indent = start - line_start
+            is_first = False
         if kind == "until":
             ends.append(match["until"])
         elif kind != "blank":
-            before = Token(kind, _inner(match[0], kind), line, indent)
+            inner = found if kind in _ON_ONE_LINE else _inner(found, kind)
+            before = Token(kind, inner, line, indent)
             yield before
-        line += match[0].count("\n")
+        if kind not in _ON_ONE_LINE:
+            line += found.count("\n")
         if kind == "end":
             line_start, is_first = index, True
             for end in ends:

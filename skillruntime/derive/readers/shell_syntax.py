@@ -28,6 +28,14 @@ TEST_LIMIT = 4_000
 """Characters of a test in ``[[ ]]`` or ``(( ))``."""
 
 _PLAIN = lazy_pattern(r"[^\\'\"`$(){}\s;&|<>#]++")
+# Most words contain no substitution: one match instead of one for each quote.
+_EXPANSION = r"\$\{[^\\'\"`$(){}<>]*+\}"
+_SIMPLE_WORD = lazy_pattern(
+    rf"(?:[^\\'\"`$()\s;&|<>]++|\\.|{_EXPANSION}|\$(?![({{'])|'[^']*+'"
+    rf"|\"(?:[^\\\"`$<>]++|\\.|{_EXPANSION}|[$<>](?![({{]))*+\")++"
+    r"(?=[ \t\r\n;&|()]|[<>](?!\()|\Z)",
+    re.DOTALL,
+)
 _OPERATOR = lazy_pattern(
     r"&&|\|\||;;&|;;|;&|\|&|&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||[;&|()<>\n]"
 )
@@ -116,19 +124,19 @@ class ShellToken(NamedTuple):
     is_literal: bool = False
 
 
-def shell_tokens(text: str) -> list[ShellToken]:
-    """Return the words and operators of *text*; a here-document stands before the end
-    of the line that opens it.
+def shell_tokens(text: str) -> Iterator[ShellToken]:
+    """Yield the words and operators of *text*; a here-document stands before the end of
+    the line that opens it.
     """
-    found: list[ShellToken] = []
     ends: list[str] = []
     index = 0
     before = ShellToken("\n", True, 0, 0)
-    while index < len(text):
+    while True:
         blank = _BLANK.match(text, index)
         if blank is not None:
             index = blank.end()
-            continue
+        if index >= len(text):
+            return
         start = index
         index = _test_end(text, index, before)
         operator = _OPERATOR.match(text, index)
@@ -138,7 +146,7 @@ def shell_tokens(text: str) -> list[ShellToken]:
             word = ShellToken(text[start:index], False, start, index)
             if before.text in ("<<", "<<-"):
                 ends.append(word.text)
-            found.append(word)
+            yield word
             before = word
             continue
         index = operator.end()
@@ -148,11 +156,10 @@ def shell_tokens(text: str) -> list[ShellToken]:
                 body, index = _here_document(text, index, delimiter.strip("'\"\\"))
                 is_literal = delimiter[:1] in "'\"\\"
                 end = body_start + len(body)
-                found.append(ShellToken(body, False, body_start, end, is_literal))
+                yield ShellToken(body, False, body_start, end, is_literal)
             ends = []
         before = ShellToken(operator[0], True, start, index)
-        found.append(before)
-    return found
+        yield before
 
 
 def _test_end(text: str, index: int, before: ShellToken) -> int:
@@ -179,6 +186,9 @@ def _word_end(text: str, index: int) -> int:
     """Return the end of the word at *index*: quotes, substitutions and expansions may
     contain anything.
     """
+    simple = _SIMPLE_WORD.match(text, index)
+    if simple is not None:
+        return simple.end()
     closers: list[str] = []
     ends: list[str] = []
     while index < len(text):

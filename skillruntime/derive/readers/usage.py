@@ -30,6 +30,8 @@ LINE_LIMIT = 1_000
 TEXT_LIMIT = 600
 
 _USAGE = lazy_pattern(r"\busage\b[ \t]*:", re.IGNORECASE)
+# The same in a source in lower case, where a line may begin with an escape: ``\nusage:``.
+_STATED = lazy_pattern(r"usage(?:[ \t]|\\t)*+:")
 _SCRIPT = lazy_pattern(
     r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?"
     r"|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
@@ -118,7 +120,7 @@ class ScriptText:
         """The usage text: the first text that calls the script, else the first that is
         not code; empty if there is none.
         """
-        if "usage" not in self.source.lower():
+        if _STATED.search(self.source.lower()) is None:
             return Usage()
         return _read_usage(script_texts(self.source, self.kind), self.name)
 
