@@ -6,13 +6,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from skillruntime.catalog.directory_walk import walk
 from skillruntime.errors import ErrorCode
 from skillruntime.testing.skill_tests.checks import first_failure
 from skillruntime.testing.skill_tests.expected.written_files import REMOVED, digest_of
-from skillruntime.testing.skill_tests.hindrances import LONGEST_CALL
+from skillruntime.testing.skill_tests.hindrances import LONGEST_CALL, hindrance_of
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.made_files import (
     is_file_name,
@@ -58,7 +58,9 @@ class Caller:
         case = self.with_lessons(case)
         run = await self.call_traced(case, self.files_of(case))
         for _ in range(_MOST_LESSONS):
-            if run.has_ended_well or not self.lessons.learn_from(run):
+            if run.has_ended_well or _shows_a_fault(run):
+                break
+            if not self.lessons.learn_from(run):
                 break
             case = self.with_lessons(case)
             run = await self.call_traced(case, self.files_of(case))
@@ -74,7 +76,12 @@ class Caller:
         timeout = min(LONGEST_CALL, max(1.0, subject.ends - time.monotonic()))
         if isinstance(stated, int | float):
             timeout = float(stated)
-        files = {**subject.fixtures.workspace, **files}
+        # The names of parameters and the messages of scripts become paths.
+        files = {
+            path: data
+            for path, data in {**subject.fixtures.workspace, **files}.items()
+            if _stays_inside(path)
+        }
         with tempfile.TemporaryDirectory(prefix="skillruntime-test-") as temporary:
             workspace = Path(temporary).resolve() / "workspace"
             workspace.mkdir()
@@ -210,6 +217,17 @@ class Caller:
                 self.without_files.add(name)
                 return again
         return run
+
+
+def _stays_inside(path: str) -> bool:
+    """Return whether *path*, relative to the workspace, leads to a place in it."""
+    parts = PurePath(path).parts
+    return bool(parts) and ".." not in parts and not PurePath(path).is_absolute()
+
+
+def _shows_a_fault(run: Run) -> bool:
+    """Return whether *run* failed a check, and nothing that was missing explains it."""
+    return any(first_failure(run)) and hindrance_of(run) is None
 
 
 def _changed_files(

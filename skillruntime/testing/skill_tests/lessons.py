@@ -292,12 +292,8 @@ class Lessons:
         """Return the name of a file for *place*, of the kind that the name or the
         description of the parameter suggests, else the names of script and skill.
         """
-        document = self.subject.contract.input.document
-        properties = (
-            document.get("properties", {}) if isinstance(document, dict) else {}
-        )
-        part = properties.get(place[0], {})
-        texts = (place[0], part.get("description", ""), self.subject.name)
+        description = self._property(place[0]).get("description", "")
+        texts = (place[0], str(description), self.subject.name)
         for word in re.findall(r"[a-z]+", " ".join(texts).lower()):
             suffix = _MEANT_SUFFIXES.get(word, word)
             if made_file(f"input.{suffix}") is not None:
@@ -307,10 +303,9 @@ class Lessons:
     def _property(self, name: str) -> Mapping[str, Any]:
         """Return the schema of the parameter *name*; empty if there is none."""
         document = self.subject.contract.input.document
-        properties = (
-            document.get("properties", {}) if isinstance(document, dict) else {}
-        )
-        part = properties.get(name)
+        if not isinstance(document, dict):
+            return {}
+        part = document.get("properties", {}).get(name)
         return part if isinstance(part, dict) else {}
 
     def _learn_format(self, run: Run) -> bool:
@@ -324,12 +319,13 @@ class Lessons:
                 if text.endswith(_UNKNOWN_KIND):
                     self.texts[place] = f"{_name_of(place)}.{suffix}"
                     return True
+        documents = self._json_documents()
         lines = filter(_FORMATS["json"].search, run.written.splitlines())
         words = {word for line in lines for word in re.findall(r"[\w-]+", line)}
         for place, _ in _texts_at_places(run.case.arguments):
             is_named = words & {place[0], f"--{place[0].replace('_', '-')}"}
-            if is_named and place not in self.texts:
-                self.texts[place] = self._json_documents()[0].decode()
+            if documents and is_named and place not in self.texts:
+                self.texts[place] = documents[0].decode()
                 return True
         return False
 
