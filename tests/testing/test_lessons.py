@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from skillruntime.testing.skill_tests.inputs.made_files import made_pdf
 from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
+from skillruntime.testing.skill_tests.repository import make_repository
 from tests import needs
 from tests.testing.test_skill_tests import outcome
 
@@ -95,6 +97,24 @@ EXPECTING |= {
             sys.exit(status.stderr)
         assert " M two.txt" in status.stdout and "?? three.txt" in status.stdout
         print(status.stdout, sys.argv[1:])
+    """,
+}
+EXPECTING |= {
+    "a file that the script's own message names after its name": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("source")
+        source = parser.parse_args().source
+        if not os.path.exists(source):
+            parser.error(f"{source} does not exist")
+        print(len(open(source).read()))
+    """,
+    "a file, after a warning about another one": """
+        print("settings.json not found, using defaults", file=sys.stderr)
+        print(len(open(sys.argv[1]).read()))
+    """,
+    "a file without a suffix": """
+        print(len(open(os.path.join(sys.argv[1], "Makefile")).read()))
     """,
 }
 SHOWN = '```json\n[{"box": [10, 20, 50, 60] /* left, top, right, bottom */}]\n```\n'
@@ -196,3 +216,89 @@ def test_a_traceback_is_no_lesson_where_the_contract_is_written(tmp_path: Path) 
     result = outcome(tmp_path, calls=6)
 
     assert "ValueError" in result.failures[0].message
+
+
+def write_reader(directory: Path, code: str) -> None:
+    """Write a skill with the script *code*, whose contract is derived."""
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text("---\nname: read\ndescription: Reads.\n---\n")
+    (directory / "scripts" / "read.py").write_text(textwrap.dedent(code))
+
+
+@pytest.mark.processes
+def test_a_later_call_teaches_the_others_nothing(tmp_path: Path) -> None:
+    """An option that one mode needs is refused in the others, which would hide their
+    faults.
+    """
+    code = """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--mode", choices=["plain", "page"], default="plain")
+        parser.add_argument("--zone")
+        parser.add_argument("--deep", action="store_true")
+        sent = parser.parse_args()
+        if sent.mode == "page" and not sent.zone:
+            parser.error("--zone is required for pages")
+        if sent.mode != "page" and sent.zone:
+            parser.error("a zone is for pages")
+        if sent.deep and sent.mode == "plain":
+            undefined
+        print("done")
+    """
+    write_reader(tmp_path / "read", code)
+
+    result = outcome(tmp_path, calls=30)
+
+    assert {"NameError" in failure.message for failure in result.failures} == {True}
+
+
+@pytest.mark.processes
+def test_a_made_repository_is_apart_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git names the repository of a hook in a variable."""
+    git = needs.program("git")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    subprocess.run([git, "init", "-q", str(mine)], check=True)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "README.md").write_text("mine")
+    before = {path: path.stat().st_mtime_ns for path in (mine / ".git").rglob("*")}
+    monkeypatch.setenv("GIT_DIR", str(mine / ".git"))
+
+    made = make_repository(workspace)
+
+    assert made == ["src/one.py", "two.txt", "three.txt"]
+    assert (workspace / "README.md").read_text() == "mine"
+    assert (workspace / ".git" / "refs" / "heads" / "main").exists()
+    assert before == {
+        path: path.stat().st_mtime_ns for path in (mine / ".git").rglob("*")
+    }
+
+
+@pytest.mark.processes
+def test_a_missing_program_is_not_a_missing_file(tmp_path: Path) -> None:
+    code = """
+        import subprocess, sys
+        subprocess.run(["no-such-program", *sys.argv[1:]])
+    """
+    write_reader(tmp_path / "read", code)
+
+    result = outcome(tmp_path, calls=4)
+
+    assert [hindrance.reason for hindrance in result.hindrances] == [
+        "it runs 'no-such-program', which is not installed"
+    ]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("word", ["not a number ", "not found ", "/", "xml."])
+def test_a_long_message_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
+    """An untrusted script may write anything."""
+    code = f"import sys\nprint('not found', {word!r} * 100_000)\nsys.exit(sys.argv)\n"
+    write_reader(tmp_path / "read", code)
+
+    result = outcome(tmp_path, calls=3)
+
+    assert result.made == 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
@@ -28,8 +29,11 @@ from skillruntime.testing.skill_tests.subject import Subject
 
 __all__ = ["Caller"]
 
-_MOST_LESSONS = 10
-"""How often a call is repeated with other texts and files."""
+_MOST_REPEATS = 10
+"""How often a call is repeated with other texts and files, until one ends well."""
+
+_MOST_LATER_REPEATS = 3
+"""How often a call is repeated after another one ended well."""
 
 
 @dataclass(slots=True)
@@ -37,7 +41,10 @@ class Caller:
     """Makes calls of *subject*, and learns from the results which files it needs."""
 
     subject: Subject
-    lessons: Lessons = field(init=False)
+    lessons: Lessons
+    has_succeeded: bool = False
+    """Whether a call has ended well."""
+
     without_files: set[str] = field(default_factory=set)
     """Parameters for which no file is made, because they name output files."""
 
@@ -47,26 +54,56 @@ class Caller:
     traces: bool = True
     """Whether calls are traced; not after one that took too long."""
 
-    def __post_init__(self) -> None:
-        self.lessons = Lessons(self.subject)
+    @classmethod
+    def of(cls, subject: Subject) -> Caller:
+        """Return a caller of *subject* that knows nothing of its script."""
+        return cls(subject, Lessons(subject))
 
     async def call(self, case: Case) -> Run:
         """Make the call of *case* with the files that it names. If it fails, repeat it
         with what the script seems to expect, and finally without the files that it may
         want to write.
+
+        What a failed call shows is used in all calls until one has ended well; later it
+        is used for that call alone, and only if the repeated call ends well.
         """
-        case = self.with_lessons(case)
-        run = await self.call_traced(case, self.files_of(case))
-        for _ in range(_MOST_LESSONS):
+        run = await self._call_once(case)
+        if self.has_succeeded:
+            return await self._repeated(run, case) or run
+        for _ in range(_MOST_REPEATS):
             if run.has_ended_well or _shows_a_fault(run):
                 break
             if not self.lessons.learn_from(run):
                 break
-            case = self.with_lessons(case)
-            run = await self.call_traced(case, self.files_of(case))
+            run = await self._call_once(case)
+        self.has_succeeded |= run.has_ended_well
         if run.has_ended_well or not run.files or case.has_outputs:
             return run
         return await self._called_without_a_file(run)
+
+    async def _call_once(self, case: Case) -> Run:
+        case = self.with_lessons(case)
+        return await self.call_traced(case, self.files_of(case))
+
+    async def _repeated(self, run: Run, case: Case) -> Run | None:
+        """Return a run of *case* that ended well with what *run*, which may have failed,
+        shows; None if there is none.
+        """
+        caller = replace(self, lessons=self.lessons.copy())
+        for _ in range(_MOST_LATER_REPEATS):
+            if run.has_ended_well or _shows_a_fault(run):
+                return None
+            if not caller.lessons.learn_from(run):
+                break
+            if caller.lessons.needs_repository and not self.lessons.needs_repository:
+                break  # only this call would have it when it is made again
+            run = await caller._call_once(case)
+            if run.has_ended_well:
+                return run
+        if not run.files or case.has_outputs:
+            return None
+        again = await self._called_without_a_file(run)
+        return again if again.has_ended_well else None
 
     async def call_with(self, case: Case, files: Mapping[str, bytes]) -> Run:
         """Make one call in a workspace with *files*, and return the run."""
@@ -76,21 +113,15 @@ class Caller:
         timeout = min(LONGEST_CALL, max(1.0, subject.ends - time.monotonic()))
         if isinstance(stated, int | float):
             timeout = float(stated)
-        # The names of parameters and the messages of scripts become paths.
-        files = {
-            path: data
-            for path, data in {**subject.fixtures.workspace, **files}.items()
-            if _stays_inside(path)
-        }
+        files = {**subject.fixtures.workspace, **files}
         with tempfile.TemporaryDirectory(prefix="skillruntime-test-") as temporary:
             workspace = Path(temporary).resolve() / "workspace"
             workspace.mkdir()
-            for path, data in files.items():
-                target = workspace / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data)
+            files = _written(workspace, files)
+            of_git: list[str] = []
             if self.lessons.needs_repository:
-                files |= make_repository(workspace)
+                of_git = make_repository(workspace)
+            before = _contents(workspace, [*files, *of_git])
             with subject.runtime.session(workspace=workspace) as session:
                 response = await session.call(
                     subject.name,
@@ -99,7 +130,7 @@ class Caller:
                     timeout=timeout,
                     grants=subject.tests.grants,
                 )
-            after = _sizes_of_files(workspace)
+            after = _sizes_of_files(workspace, without_git=bool(of_git))
             places = (str(workspace), str(subject.skill.directory))
             return Run(
                 case,
@@ -108,7 +139,7 @@ class Caller:
                 files=files,
                 made=frozenset(files.keys() - subject.fixtures.paths),
                 after=after,
-                changed=_changed_files(workspace, files, after, places),
+                changed=_changed_files(workspace, before, after, places),
                 places=places,
                 timeout=timeout,
                 has_own_timeout=has_own_timeout,
@@ -154,7 +185,7 @@ class Caller:
         """
         subject = self.subject
         fixtures = subject.fixtures
-        return Caller(
+        return Caller.of(
             replace(
                 subject,
                 fixtures=replace(fixtures, named={**files, **fixtures.named}),
@@ -219,6 +250,26 @@ class Caller:
         return run
 
 
+def _written(workspace: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Write *files* below *workspace*, and return those that could be written. Messages
+    of scripts become paths: one may lead outside, be too long or below a file.
+    """
+    written = {}
+    for path, data in files.items():
+        target = workspace / path
+        if not _stays_inside(path):
+            continue
+        with suppress(OSError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            written[path] = data
+    return written
+
+
+def _contents(workspace: Path, paths: Sequence[str]) -> dict[str, bytes]:
+    return {path: (workspace / path).read_bytes() for path in paths}
+
+
 def _stays_inside(path: str) -> bool:
     """Return whether *path*, relative to the workspace, leads to a place in it."""
     parts = PurePath(path).parts
@@ -249,13 +300,13 @@ def _changed_files(
     return changed
 
 
-def _sizes_of_files(workspace: Path) -> dict[str, int]:
-    """Return the size of each regular file in *workspace*, by its path, except those
-    of Git.
+def _sizes_of_files(workspace: Path, *, without_git: bool) -> dict[str, int]:
+    """Return the size of each regular file in *workspace*, by its path; *without_git*
+    leaves out Git's own files.
     """
     found = {}
     for directory, directories, names in walk(str(workspace)):
-        if ".git" in directories:
+        if without_git and ".git" in directories:
             directories.remove(".git")
         for name in names:
             path = Path(directory) / name

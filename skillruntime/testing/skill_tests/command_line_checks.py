@@ -43,7 +43,7 @@ async def check_command_line(base: dict[str, Any], findings: Findings) -> None:
     if not subject.contract.is_derived or not is_readable or declared.get("chooser"):
         return
     with _with_open_contract(subject, declared) as opened:
-        caller = Caller(opened)
+        caller = Caller.of(opened)
         await _check_help(caller, findings)
         for case in _expressible(subject, base)[:_MOST_REFUSED]:
             if subject.is_over:

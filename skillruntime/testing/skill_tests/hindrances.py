@@ -11,19 +11,19 @@ from skillruntime.runtime.scripts.refusals import (
     shows_refused_network,
     shows_refused_path,
 )
-from skillruntime.testing.skill_tests.inputs.made_files import texts_of
 from skillruntime.testing.skill_tests.results import Hindrance
 from skillruntime.testing.skill_tests.runs import Run
 
 __all__ = [
     "EXCEPTION",
     "LONGEST_CALL",
+    "MISSING_FILE",
+    "NO_DIRECTORY",
     "hindrance_of",
     "hindrance_of_machine",
     "hindrance_of_missing",
     "last_line",
     "missing_file_lines",
-    "not_a_directory_lines",
 ]
 
 LONGEST_CALL = 20.0
@@ -32,24 +32,26 @@ LONGEST_CALL = 20.0
 EXCEPTION = re.compile(r"^((?:\w+\.)*[A-Z]\w*)(?::[^\n]*)?$", re.MULTILINE)
 """A line that names an exception, as Python and Node print it."""
 
-_MISSING_FILE = re.compile(
+MISSING_FILE = re.compile(
     r"[Nn]o such file or directory|\bENOENT\b|does not exist|[Nn]ot found"
 )
 _END_OF_INPUT = re.compile(r"EOFError: EOF when reading a line")
 """The error of Python's `input` without a terminal."""
 
-_NO_DIRECTORY = re.compile(r"[Nn]ot a (?:valid )?directory|\bENOTDIR\b")
+NO_DIRECTORY = re.compile(r"[Nn]ot a (?:valid )?directory|\bENOTDIR\b")
 _MISSING_MODULE = re.compile(
     r"(?:Cannot find (?:package|module)|No module named) '([^']{1,100})'"
 )
-_MISSING_PROGRAM = re.compile(
-    r"(?:^|: )([\w.+-]{1,60}): (?:command )?not found$|"
-    r"No such file or directory: '([\w+-]{1,60})'$",
+_UNKNOWN_COMMAND = re.compile(
+    r"(?:^|: )([\w.+-]{1,60}): command not found$"
+    r"|: (?:line )?\d{1,6}: ([\w.+-]{1,60}): not found$",
     re.MULTILINE,
 )
-"""A missing program, as a shell and Python's `subprocess` report it; the second may
-also be a file.
-"""
+"""A missing program, as shells report it."""
+
+_UNKNOWN_PROGRAM = re.compile(r"No such file or directory: '([\w+-]{1,60})'$", re.M)
+_STARTS_A_PROGRAM = re.compile(r'^  File "[^"\n]{0,300}\bsubprocess\.py"', re.M)
+"""A missing program, as `subprocess` reports it."""
 
 _READ_ONLY = re.compile(r"[Rr]ead-only file system|\bEROFS\b")
 _NETWORK_EXCEPTIONS = re.compile(
@@ -116,12 +118,13 @@ def hindrance_of_machine(run: Run) -> Hindrance | None:
 
 def _missing_program(run: Run) -> str:
     """Return the name of a program that the script did not find; empty if there is
-    none. A text of the call is the name of a file.
+    none.
     """
-    given = {*texts_of(run.case.arguments)}
-    for match in _MISSING_PROGRAM.finditer(run.written):
-        name = match[1] or match[2]
-        if name not in given and shutil.which(name) is None:
+    found = [match[1] or match[2] for match in _UNKNOWN_COMMAND.finditer(run.written)]
+    if _STARTS_A_PROGRAM.search(run.written):
+        found += _UNKNOWN_PROGRAM.findall(run.written)
+    for name in found:
+        if shutil.which(name) is None:
             return name
     return ""
 
@@ -142,16 +145,9 @@ def _remedy_of_missing(kind: str, action: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def not_a_directory_lines(run: Run) -> list[str]:
-    """Return the lines in which the script reports that something is not a
-    directory.
-    """
-    return [line for line in run.written.splitlines() if _NO_DIRECTORY.search(line)]
-
-
 def missing_file_lines(run: Run) -> list[str]:
     """Return the lines in which the script reports a missing file."""
-    return [line for line in run.written.splitlines() if _MISSING_FILE.search(line)]
+    return [line for line in run.written.splitlines() if MISSING_FILE.search(line)]
 
 
 def _remedy(action: str) -> str:

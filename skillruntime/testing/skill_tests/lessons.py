@@ -6,15 +6,13 @@ option, or a repository.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.derive.command_line import CommandLine
-from skillruntime.testing.skill_tests.hindrances import (
-    missing_file_lines,
-    not_a_directory_lines,
-)
+from skillruntime.testing.skill_tests.hindrances import MISSING_FILE, NO_DIRECTORY
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.file_variants import files_for
 from skillruntime.testing.skill_tests.inputs.made_files import (
@@ -44,27 +42,36 @@ texts.
 """
 
 _NUMBER = "1"
-_NO_NUMBER = re.compile(
+_NOT_A_NUMBER = re.compile(
     r"(?:invalid literal for int\(\)|could not convert string to float|"
-    r"invalid (?:int|float|number)|not a (?:valid )?(?:integer|number))[^'\n]*'([^'\n]+)'"
+    r"invalid (?:int|float|number)|not a (?:valid )?(?:integer|number))"
+    r"[^'\n]{0,80}'([^'\n]{1,80})'"
 )
 """The errors of `int` and `float`, and of programs in similar words."""
 
-_NO_REPOSITORY = re.compile(r"\bgit repo(?:sitory)?\b", re.IGNORECASE)
+_NOT_A_REPOSITORY = re.compile(
+    r"\bnot (?:a|in a|inside a) git repo(?:sitory)?\b", re.IGNORECASE
+)
 _ASKS = re.compile(r"\b(?:missing|required?s?|needs?|must|provide|specify)\b", re.I)
-_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]{0,60}")
 
-_FILE_IN_A_LINE = re.compile(r"(?<![\w.-])[\w-]+\.[A-Za-z]\w{0,5}\b")
+_FILE_IN_A_LINE = re.compile(r"(?<![\w.-])[\w-]{1,60}\.[A-Za-z]\w{1,5}\b")
+_LONGEST_SEGMENT = 100
 _MOST_FILES = 40
 """The most files of a directory to which more are added."""
+
+_LONGEST_MESSAGE = 8_000
+_LONGEST_LINE = 500
 
 _FORMATS = {
     "json": re.compile(
         r"JSONDecodeError|Expecting value: line|not valid JSON|in JSON at"
     ),
-    "pdf": re.compile(r"\bPdf\w*Error|EOF marker not found|PDFSyntaxError"),
+    "pdf": re.compile(r"\bPdf\w{0,40}Error|EOF marker not found|PDFSyntaxError"),
     "png": re.compile(r"UnidentifiedImageError|cannot identify image"),
-    "xml": re.compile(r"xml\.\S*ParseError|ExpatError|XMLSyntaxError|not well-formed"),
+    "xml": re.compile(
+        r"xml\.[\w.]{0,40}ParseError|ExpatError|XMLSyntaxError|not well-formed"
+    ),
     "xlsx": re.compile(r"InvalidFileException|BadZipFile"),
 }
 """The errors of a script that reads a text as another kind of file, by the suffix."""
@@ -89,90 +96,116 @@ _MEANT_SUFFIXES = {
 
 @dataclass(slots=True)
 class Lessons:
-    """What the failed calls of *subject* have shown.
-
-    ``texts`` are the texts that replace made-up ones; ``numbers`` are the places that
-    take a number; ``directories`` are the files of each directory, by its name.
-    """
+    """What the failed calls of *subject* have shown about its arguments and files."""
 
     subject: Subject
     texts: dict[Place, str] = field(default_factory=dict)
+    """The texts that replace made-up ones."""
+
     numbers: set[Place] = field(default_factory=set)
-    directories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """The places that take a number."""
+
     needed: dict[str, Any] = field(default_factory=dict)
     """The arguments that every call needs, although the contract does not say so."""
+
+    directories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """The files of each directory that is made, by the directory's name."""
+
+    filled: set[str] = field(default_factory=set)
+    """The directories that have the files for which the source looks."""
 
     needs_repository: bool = False
     """Whether the workspace must be a Git repository."""
 
-    filled: set[str] = field(default_factory=set)
-    """The directories that have the files which the source looks for."""
-
     documents: Sequence[bytes] | None = None
     """JSON documents to try, the best first; they are looked for when a call fails."""
 
-    failed_documents: int = -1
-    """How many of ``documents`` the script refused; -1 before any is tried."""
+    current_document: int | None = None
+    """The index of the document that JSON files have; None for a plain made file."""
+
+    has_tried_documents: bool = False
+
+    def copy(self) -> Lessons:
+        """Return lessons that can learn more, while these stay as they are."""
+        files = {name: dict(files) for name, files in self.directories.items()}
+        return replace(
+            self,
+            texts=dict(self.texts),
+            numbers=set(self.numbers),
+            needed=dict(self.needed),
+            directories=files,
+            filled=set(self.filled),
+        )
 
     def applied_to(self, case: Case, *, kept: Container[str]) -> Case:
-        """Return *case* with the known text at each place, except where its text is one
-        of *kept*. A changed case is invented: it shows what is missing, not a fault.
+        """Return *case* with the known text at each place where the contract accepts
+        it, except where the text of *case* is one of *kept*.
         """
-        arguments = {**self.needed, **case.arguments}
-        for (name, index), text in self.texts.items():
-            value = arguments.get(name)
-            if index is None and isinstance(value, str) and value not in kept:
-                arguments[name] = text
-            elif index is not None and isinstance(value, list) and index < len(value):
-                if isinstance(value[index], str) and value[index] not in kept:
-                    arguments[name] = [*value[:index], text, *value[index + 1 :]]
-        is_new = arguments != case.arguments
-        if not is_new or not self.subject.contract.input.is_valid(arguments):
+        is_valid = self.subject.contract.input.is_valid
+        arguments = dict(case.arguments)
+        for name, value in self.needed.items():
+            changed = {name: value, **arguments}
+            if is_valid(changed):
+                arguments = changed
+        for place, text in self.texts.items():
+            if dict(_texts_at_places(arguments)).get(place, text) in kept:
+                continue
+            changed = _with_text(arguments, place, text)
+            if is_valid(changed):
+                arguments = changed
+        if arguments == case.arguments:
             return case
         return replace(case, arguments=arguments, is_invented=True)
 
     def document_for(self, path: str) -> bytes | None:
-        """Return the document for the file *path*; None if it is no JSON file, if none
-        was needed, or after all were refused.
+        """Return the document for the file *path*; None if it is not a JSON file, or if
+        the plain made file is used.
         """
-        documents = self.documents or ()
-        if path.endswith(JSON_SUFFIXES) and 0 <= self.failed_documents < len(documents):
-            return documents[self.failed_documents]
-        return None
+        if self.current_document is None or not path.endswith(JSON_SUFFIXES):
+            return None
+        return self._json_documents()[self.current_document]
 
     def learn_from(self, run: Run) -> bool:
-        """Record what *run*, which failed, shows; return whether it is something new."""
+        """Record what *run*, which failed, shows; return whether something is recorded
+        that was not tried before.
+
+        What a message says plainly comes first, and guesses come last: a text that the
+        message names is a file before it is a directory.
+        """
+        lines = _lines_of(run)
+        places = dict(_texts_at_places(run.case.arguments))
         return (
-            self._learn_number(run)
-            or self._learn_repository(run)
-            or self._learn_needed(run)
-            or self._learn_directory(run)
-            or self._learn_file_of_directory(run)
-            or self._learn_files(run)
-            or self._learn_format(run)
-            or self._learn_contents(run)
-            or self._learn_document(run)
+            self._learn_number(lines, places)
+            or self._learn_repository(lines)
+            or self._learn_needed(lines, run.case)
+            or self._learn_directories(lines, places)
+            or self._learn_path_below(lines, places)
+            or self._learn_files(lines, places)
+            or self._learn_format(lines, places)
+            or self._learn_file_of_directory(lines, places)
+            or self._fill_directory(places)
+            or self._go_to_next_document(run)
         )
 
-    def _learn_number(self, run: Run) -> bool:
+    def _learn_number(self, lines: list[str], places: Mapping[Place, str]) -> bool:
         """Learn the place of a text that the script cannot read as a number: the first
         one, because several parameters may have the same made-up text.
         """
-        refused = {match[1] for match in _NO_NUMBER.finditer(run.written)}
-        for place, text in _texts_at_places(run.case.arguments):
+        refused = {match[1] for line in lines for match in _NOT_A_NUMBER.finditer(line)}
+        for place, text in places.items():
             if text in refused and place not in self.numbers:
                 self.numbers.add(place)
                 self.texts[place] = _NUMBER
                 return True
         return False
 
-    def _learn_repository(self, run: Run) -> bool:
-        if self.needs_repository or not _NO_REPOSITORY.search(run.written):
+    def _learn_repository(self, lines: list[str]) -> bool:
+        if self.needs_repository or not any(map(_NOT_A_REPOSITORY.search, lines)):
             return False
         self.needs_repository = True
         return True
 
-    def _learn_needed(self, run: Run) -> bool:
+    def _learn_needed(self, lines: list[str], case: Case) -> bool:
         """Learn the options that the script asks for although its parser does not
         require them, as in ``--branch and --name are required``.
         """
@@ -185,10 +218,10 @@ class Lessons:
             if each.flag and each.takes == "value"
         }
         has_learnt = False
-        for asked in filter(_ASKS.search, run.written.splitlines()):
-            for flag in _FLAG.findall(asked):
+        for asking in filter(_ASKS.search, lines):
+            for flag in _FLAG.findall(asking):
                 name = flags.get(flag, "")
-                if name and name not in run.case.arguments and name not in self.needed:
+                if name and name not in case.arguments and name not in self.needed:
                     self.needed[name] = self._sample_of(name)
                     has_learnt = True
         return has_learnt
@@ -204,9 +237,10 @@ class Lessons:
             return part.get("minimum", 1)
         return "a"
 
-    def _learn_directory(self, run: Run) -> bool:
+    def _learn_directories(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+        """Learn which texts must name a directory, according to the message."""
         has_learnt = False
-        for place in _places_in(not_a_directory_lines(run), run):
+        for place in _places_in(filter(NO_DIRECTORY.search, lines), places):
             has_learnt |= self._make_directory(place)
         return has_learnt
 
@@ -219,78 +253,34 @@ class Lessons:
         self.directories[name] = dict(DIRECTORY_FILES)
         return True
 
-    def _learn_file_of_directory(self, run: Run) -> bool:
-        """Learn that the script looks for a file inside a directory: in ``no SKILL.md
-        found at report`` and in ``report/SKILL.md not found``, the text ``report``
-        means a directory.
+    def _learn_path_below(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+        """Learn that the script looks for a file below one that the call names: in
+        ``report/SKILL.md not found`` the text ``report`` means a directory.
         """
-        given = [text for _, text in _texts_at_places(run.case.arguments)]
-        for line in missing_file_lines(run):
-            for place, text in _texts_at_places(run.case.arguments):
-                directory = re.escape(text.rstrip("/"))
-                below = re.search(rf"(?<![\w.-]){directory}/([\w./-]*\w)", line)
-                if directory and below and self._add_file(place, below[1]):
-                    return True
-            for match in _FILE_IN_A_LINE.finditer(line):
-                if any(match[0] in text for text in given):
+        for line in filter(MISSING_FILE.search, lines):
+            for place, text in places.items():
+                directory = text.rstrip("/")
+                if not directory:
                     continue
-                for place in self._places_of_directories(line, run):
-                    if self._add_file(place, match[0]):
-                        return True
+                below = rf"(?<![\w.-]){re.escape(directory)}/([\w./-]{{0,200}}\w)"
+                found = re.search(below, line)
+                if found and self._add_file(place, found[1]):
+                    return True
         return False
 
-    def _places_of_directories(self, line: str, run: Run) -> list[Place]:
-        """Return the places that may name the directory that *line* is about: those
-        whose text it has, else those that name a directory already, else the first of
-        which nothing is known.
-        """
-        given = [
-            (place, text)
-            for place, text in _texts_at_places(run.case.arguments)
-            if place not in self.numbers
-        ]
-        named = _places_in([line], run)
-        for found in (
-            [place for place, _ in given if place in named],
-            [place for place, text in given if text in self.directories],
-            [place for place, _ in given if place not in self.texts][:1],
-        ):
-            if found:
-                return found
-        return []
-
-    def _add_file(self, place: Place, path: str) -> bool:
-        """Add a file to the directory of *place*; return whether it was not there."""
-        self._make_directory(place)
-        files = self.directories[_name_of(place)]
-        is_there = path in files or any(name.startswith(f"{path}/") for name in files)
-        if is_there or len(files) >= _MOST_FILES:
-            return False
-        parts = unpacked_parts(path)
-        if parts:
-            files.update(parts)
-            return True
-        if not is_file_name(path):
-            path = f"{path}/one.txt"
-        data = sample_for(path, self.subject.samples)
-        if data is None:
-            data = made_file(path) or b"text\n"
-        files[path] = data
-        return True
-
-    def _learn_files(self, run: Run) -> bool:
+    def _learn_files(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+        """Learn which texts must name a file, according to the message."""
         has_learnt = False
-        for place in _places_in(missing_file_lines(run), run):
+        for place in _places_in(filter(MISSING_FILE.search, lines), places):
             is_known = place in self.texts or place in self.numbers
-            if is_known or is_file_name(_text_at(place, run)):
-                continue
-            self.texts[place] = self._file_name(place)
-            has_learnt = True
+            if not is_known and not is_file_name(places[place]):
+                self.texts[place] = self._file_name(place)
+                has_learnt = True
         return has_learnt
 
     def _file_name(self, place: Place) -> str:
         """Return the name of a file for *place*, of the kind that the name or the
-        description of the parameter suggests, else the names of script and skill.
+        description of the parameter suggests, else the name of the tool.
         """
         description = self._property(place[0]).get("description", "")
         texts = (place[0], str(description), self.subject.name)
@@ -308,30 +298,90 @@ class Lessons:
         part = document.get("properties", {}).get(name)
         return part if isinstance(part, dict) else {}
 
-    def _learn_format(self, run: Run) -> bool:
+    def _learn_format(self, lines: list[str], places: Mapping[Place, str]) -> bool:
         """Learn the kind of the files whose kind nothing suggested, or else that a text
         must be JSON.
         """
         for suffix, error in _FORMATS.items():
-            if not error.search(run.written):
+            if not any(map(error.search, lines)):
                 continue
             for place, text in self.texts.items():
                 if text.endswith(_UNKNOWN_KIND):
                     self.texts[place] = f"{_name_of(place)}.{suffix}"
                     return True
-        documents = self._json_documents()
-        lines = filter(_FORMATS["json"].search, run.written.splitlines())
-        words = {word for line in lines for word in re.findall(r"[\w-]+", line)}
-        for place, _ in _texts_at_places(run.case.arguments):
+        words: set[str] = set()
+        for line in filter(_FORMATS["json"].search, lines):
+            words.update(re.findall(r"[\w-]+", line))
+        documents = self._json_documents() if words else ()
+        for place in places:
             is_named = words & {place[0], f"--{place[0].replace('_', '-')}"}
             if documents and is_named and place not in self.texts:
                 self.texts[place] = documents[0].decode()
                 return True
         return False
 
-    def _learn_contents(self, run: Run) -> bool:
-        """Add the files that the source looks for to the directories of the call."""
-        for _, text in _texts_at_places(run.case.arguments):
+    def _learn_file_of_directory(
+        self, lines: list[str], places: Mapping[Place, str]
+    ) -> bool:
+        """Learn that the script looks for a file in a directory: in ``no SKILL.md found
+        at report`` the text ``report`` means a directory. The script's own name stands
+        in many messages.
+        """
+        known = (self.subject.script.name, *places.values())
+        for line in filter(MISSING_FILE.search, lines):
+            for match in _FILE_IN_A_LINE.finditer(line):
+                if any(match[0] in text for text in known):
+                    continue
+                for place in self._likely_directories(line, places):
+                    if self._add_file(place, match[0]):
+                        return True
+        return False
+
+    def _likely_directories(
+        self, line: str, places: Mapping[Place, str]
+    ) -> list[Place]:
+        """Return the places that may name the directory that *line* is about, by the
+        best reason: *line* has their texts, or their texts name directories, or
+        nothing is known about them.
+        """
+        named = [
+            each for each in _places_in([line], places) if each not in self.numbers
+        ]
+        if named:
+            return named
+        known = [place for place, text in places.items() if text in self.directories]
+        if known:
+            return known
+        return [each for each in places if each not in self.texts][:1]
+
+    def _add_file(self, place: Place, path: str) -> bool:
+        """Add a file to the directory of *place*; return whether it was added. Parts of
+        an Office document come with the others of the document.
+        """
+        self._make_directory(place)
+        files = self.directories[_name_of(place)]
+        parts = PurePosixPath(path).parts
+        is_there = path in files or any(name.startswith(f"{path}/") for name in files)
+        is_below_a_file = any(path.startswith(f"{name}/") for name in files)
+        if is_there or is_below_a_file or len(files) >= _MOST_FILES:
+            return False
+        if ".." in parts or max(map(len, parts)) > _LONGEST_SEGMENT:
+            return False
+        unpacked = unpacked_parts(path)
+        if unpacked:
+            files.update(unpacked)
+            return True
+        data = sample_for(path, self.subject.samples)
+        if data is None:
+            data = made_file(path) or b"text\n"
+        files[path] = data
+        return True
+
+    def _fill_directory(self, places: Mapping[Place, str]) -> bool:
+        """Add the files for which the source looks to a directory of the call; return
+        whether there was one without them.
+        """
+        for text in places.values():
             if text in self.directories and text not in self.filled:
                 self.filled.add(text)
                 modules = [*read_modules(self.subject.script)]
@@ -340,19 +390,35 @@ class Lessons:
                 return True
         return False
 
-    def _learn_document(self, run: Run) -> bool:
-        """Go on to the next JSON document, if the call read one."""
-        made = [path for path in run.made if path.endswith(JSON_SUFFIXES)]
-        if not made:
+    def _go_to_next_document(self, run: Run) -> bool:
+        """Use the next JSON document, if *run* had a made JSON file; return whether
+        there is one. After the last one, use the plain made file again.
+        """
+        if not any(path.endswith(JSON_SUFFIXES) for path in run.made):
             return False
-        self.failed_documents += 1
-        return self.failed_documents < len(self._json_documents())
+        following = 0
+        if self.current_document is not None:
+            following = self.current_document + 1
+        self.current_document = None
+        if self.has_tried_documents or following == len(self._json_documents()):
+            self.has_tried_documents = True
+            return False
+        self.current_document = following
+        return True
 
     def _json_documents(self) -> Sequence[bytes]:
         if self.documents is None:
             modules = [*read_modules(self.subject.script)]
             self.documents = json_documents(modules, self.subject.instructions)
         return self.documents
+
+
+def _lines_of(run: Run) -> list[str]:
+    """Return the last lines that the script wrote, each cut: an untrusted script may
+    write anything.
+    """
+    lines = run.written[-_LONGEST_MESSAGE:].splitlines()
+    return [line[:_LONGEST_LINE] for line in lines]
 
 
 def _texts_at_places(arguments: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
@@ -366,24 +432,37 @@ def _texts_at_places(arguments: Mapping[str, Any]) -> Iterator[tuple[Place, str]
                     yield (name, index), item
 
 
-def _text_at(place: Place, run: Run) -> str:
-    return dict(_texts_at_places(run.case.arguments))[place]
+def _with_text(arguments: Mapping[str, Any], place: Place, text: str) -> dict[str, Any]:
+    """Return *arguments* with *text* at *place*, if they have a text there."""
+    name, index = place
+    value = arguments.get(name)
+    if index is None and isinstance(value, str):
+        return {**arguments, name: text}
+    if index is not None and isinstance(value, list) and index < len(value):
+        if isinstance(value[index], str):
+            return {**arguments, name: [*value[:index], text, *value[index + 1 :]]}
+    return {**arguments}
 
 
-def _places_in(lines: Sequence[str], run: Run) -> list[Place]:
-    """Return the places of *run* whose text occurs in one of *lines*."""
+def _places_in(lines: Iterable[str], places: Mapping[Place, str]) -> list[Place]:
+    """Return the places whose text occurs as a word in one of *lines*."""
+    read = [*lines]
     found = []
-    for place, text in _texts_at_places(run.case.arguments):
-        if not text:
-            continue
+    for place, text in places.items():
         word = re.compile(rf"(?<![\w.-]){re.escape(text)}(?![\w.-])")
-        if any(map(word.search, lines)):
+        if text and any(map(word.search, read)):
             found.append(place)
     return found
 
 
 def _name_of(place: Place) -> str:
+    """Return the name for a file or directory of *place*. ``workspace`` has another
+    meaning among the files of a skill's tests.
+    """
     name, index = place
-    if index is None:
-        return name
-    return f"{name}_{index + 1}"
+    plain = re.sub(r"[^\w-]", "_", name)[:_LONGEST_SEGMENT]
+    if index is not None:
+        return f"{plain}_{index + 1}"
+    if plain == "workspace":
+        return f"{plain}_1"
+    return plain

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from skillruntime.testing.skill_tests.inputs.made_files import made_file
@@ -36,34 +37,49 @@ _ENVIRONMENT = {
 }
 
 
-def make_repository(directory: Path) -> dict[str, bytes]:
-    """Make *directory* a Git repository, and return its new files by path: some are
-    committed to ``main`` with all that was there, then one is changed and one is new.
+def make_repository(directory: Path) -> list[str]:
+    """Make *directory* a Git repository, and return the paths of its new files: some
+    are committed to ``main`` with all that was there, then one is changed and one is
+    new. A file that is there stays as it is.
 
     Where Git is not installed, do nothing: the script says what it lacks.
     """
     git = shutil.which("git")
     if git is None:
-        return {}
+        return []
     committed = {name: made_file(name) or b"" for name in _NAMES}
-    _write(directory, committed)
-    (directory / _UNTRACKED).unlink(missing_ok=True)  # from the call that this repeats
+    made = _write_new(directory, committed)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        # Git's own variables may name another repository.
+        if not name.startswith("GIT_")
+    }
     for words in _COMMANDS:
-        subprocess.run(
-            [git, *words],
-            cwd=directory,
-            env={**os.environ, **_ENVIRONMENT},
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    later = {_CHANGED: b"changed\n", _UNTRACKED: b"new\n"}
-    _write(directory, later)
-    return committed | later
+        try:
+            subprocess.run(
+                [git, "--git-dir", ".git", "--work-tree", ".", *words],
+                cwd=directory,
+                env=environment | _ENVIRONMENT,
+                capture_output=True,
+                timeout=_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            break
+    if _CHANGED in made:
+        (directory / _CHANGED).write_bytes(b"changed\n")
+    return [*made, *_write_new(directory, {_UNTRACKED: b"new\n"})]
 
 
-def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+def _write_new(directory: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write *files* where nothing is in their way, and return the written paths."""
+    written = []
     for name, data in files.items():
         path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                file.write(data)
+            written.append(name)
+    return written

@@ -200,7 +200,7 @@ def _test_skill(
             samples=samples,
             instructions=instructions,
         )
-        findings = Findings(Caller(subject), directory, CallableResult(name))
+        findings = Findings(Caller.of(subject), directory, CallableResult(name))
         own = [case for case in cases if case.is_for(name, len(contracts))]
         test = CallableTest(subject, findings, own)
         anyio.run(test.run)

@@ -1,13 +1,12 @@
-"""Find JSON documents for the file that a script reads: those that the instructions show
-as examples, then made ones with the members that the script takes.
+"""Find JSON documents for the file that a script reads: those that the instructions
+show as examples, then made ones with the members that the script reads.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skillruntime.contract.reading.json_text import LenientParser, UnreadableError
@@ -18,7 +17,7 @@ from skillruntime.testing.skill_tests.inputs.script_members import (
 
 __all__ = ["json_documents"]
 
-_BLOCK = re.compile(r"^```(?:json\w*)?\n\s*([\[{].*?)^```", re.MULTILINE | re.DOTALL)
+_JSON_LANGUAGES = ("", "json", "json5", "jsonc")
 _LONGEST_BLOCK = 20_000
 _MOST_SHOWN = 3
 
@@ -28,7 +27,7 @@ def json_documents(
 ) -> tuple[bytes, ...]:
     r"""Return JSON documents that the script in *modules* may read, the best first:
     first those in the code blocks of *instructions* with the most members that the
-    script takes. They may have comments, as examples do.
+    script reads. They may have comments, as examples do.
 
     >>> tree = ast.parse("for row in rows: print(row['name'], row['age'])")
     >>> text = "```json\n[{\"name\": \"Ann\", /* years */ \"age\": 30}]\n```\n"
@@ -37,19 +36,37 @@ def json_documents(
     """
     names = member_names(modules)
     ranked = []
-    for block in _BLOCK.finditer(instructions):
-        value = _read(block[1])
-        taken = len(names & _members_of(value))
-        if taken or not modules:
-            ranked.append((taken, value))
+    for language, block in _code_blocks(instructions):
+        if language not in _JSON_LANGUAGES or block.lstrip()[:1] not in ("{", "["):
+            continue
+        value = _read(block)
+        read = len(names & _members_of(value))
+        if value is not None and (read or not modules):
+            ranked.append((read, value))
     ranked.sort(key=lambda row: row[0], reverse=True)
-    shown = [
-        json.dumps(value, default=float).encode() for _, value in ranked[:_MOST_SHOWN]
-    ]
+    best = [value for _, value in ranked[:_MOST_SHOWN]]
+    documents = [json.dumps(value, default=float).encode() for value in best]
     made = document_with_members(modules)
     if made is not None:
-        shown += [made, b"[%b, %b]" % (made, made)]
-    return tuple(dict.fromkeys(shown))
+        documents += [made, b"[%b, %b]" % (made, made)]
+    return tuple(dict.fromkeys(documents))
+
+
+def _code_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of each fenced code block in *text*."""
+    language = ""
+    block: list[str] | None = None
+    for line in text.splitlines():
+        mark = line.strip()
+        if not mark.startswith("```"):
+            if block is not None:
+                block.append(line)
+        elif block is None:
+            language = mark.strip("`").strip().lower()
+            block = []
+        else:
+            yield language, "\n".join(block)
+            block = None
 
 
 def _read(text: str) -> Any:
