@@ -176,21 +176,20 @@ def dataclasses_of(module: ast.AST) -> Iterator[tuple[ast.ClassDef, bool]]:
 
 
 def test_a_dataclass_is_frozen_unless_a_field_is_changed() -> None:
-    changed: dict[str, set[str]] = {}
-    for path, module in sources().items():
-        package = path.relative_to(PACKAGE).parts[0]
-        changed.setdefault(package, set()).update(changed_names(module))
+    """In its own module, or in one that names it."""
+    changed = {path: {*changed_names(module)} for path, module in sources().items()}
+    texts = {path: path.read_text("utf-8") for path in changed}
 
     found = []
     for path, module in sources().items():
-        file = path.relative_to(PACKAGE)
         for node, is_frozen in dataclasses_of(module):
             fields = {
                 each.target.id
                 for each in node.body
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
             }
-            if not is_frozen and not fields & changed[file.parts[0]]:
-                found.append(f"{file.as_posix()}:{node.name}")
+            naming = [other for other, text in texts.items() if node.name in text]
+            if not is_frozen and not any(fields & changed[other] for other in naming):
+                found.append(f"{path.relative_to(PACKAGE).as_posix()}:{node.name}")
 
     assert found == []
