@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from skillruntime.testing.skill_tests.inputs.made_files import made_pdf
+from skillruntime.testing.skill_tests.inputs.repository import make_repository
 from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
-from skillruntime.testing.skill_tests.repository import make_repository
 from tests import needs
 from tests.testing.test_skill_tests import outcome
 

@@ -20,9 +20,9 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     made_file,
     texts_of,
 )
+from skillruntime.testing.skill_tests.inputs.repository import make_repository
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
 from skillruntime.testing.skill_tests.lessons import Lessons
-from skillruntime.testing.skill_tests.repository import make_repository
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.reached_lines import noted_steps
 from skillruntime.testing.skill_tests.subject import Subject
