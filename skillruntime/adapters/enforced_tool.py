@@ -106,7 +106,10 @@ def enforce(
 
 
 def _enforced_function(
-    function: _Function, policy: str | None, formats: Formats, aliases: Aliases | None
+    function: _Function,
+    policy: str | None = None,
+    formats: Formats = "annotate",
+    aliases: Aliases | None = None,
 ) -> Callable[..., Any]:
     typed = TypedFunction.of(function)
     contract = Contract.from_dict(

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.testing.skill_tests.inputs.made_files import made_pdf
-from skillruntime.testing.skill_tests.inputs.repository import make_repository
-from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
+from skillruntime.testing.skill_tests.inputs import (
+    made_files,
+    repository,
+    shown_documents,
+)
 from tests import needs
 from tests.testing.test_skill_tests import outcome
 
@@ -147,7 +149,7 @@ def test_a_shown_document_is_tried_only_if_the_script_takes_its_members() -> Non
     blocks = ['{"port": 1}', '{"name": "x"}', '{"name": 1.50, "age": 2}', "{broken"]
     instructions = "\n".join(f"```json\n{block}\n```\n" for block in blocks)
 
-    shown = [*map(json.loads, json_documents(modules, instructions))]
+    shown = [*map(json.loads, shown_documents.json_documents(modules, instructions))]
 
     assert shown[:2] == [{"name": 1.5, "age": 2}, {"name": "x"}]
     assert len(shown) == 4
@@ -158,7 +160,9 @@ def test_a_shown_document_is_tried_only_if_the_script_takes_its_members() -> Non
 def test_a_made_pdf_has_a_form_or_none(has_form: bool) -> None:
     pypdf = needs.package("pypdf")
 
-    read = pypdf.PdfReader(io.BytesIO(made_pdf(has_form=has_form)), strict=True)
+    read = pypdf.PdfReader(
+        io.BytesIO(made_files.made_pdf(has_form=has_form)), strict=True
+    )
 
     assert len(read.pages) == 10
     assert {*(read.get_fields() or ())} == ({"name", "agreed"} if has_form else set())
@@ -267,7 +271,7 @@ def test_a_made_repository_is_apart_from_others(
     before = {path: path.stat().st_mtime_ns for path in (mine / ".git").rglob("*")}
     monkeypatch.setenv("GIT_DIR", str(mine / ".git"))
 
-    made = make_repository(workspace)
+    made = repository.make_repository(workspace)
 
     assert made == ["src/one.py", "two.txt", "three.txt"]
     assert (workspace / "README.md").read_text() == "mine"

@@ -70,7 +70,8 @@ def document_of_function(
     ...     Args:
     ...         query: Words to look for.
     ...     '''
-    >>> properties = document_of_function(search)["input"]["properties"]
+    >>> document = document_of_function(search, name="", version=None)
+    >>> properties = document["input"]["properties"]
     >>> properties["query"]
     {'type': 'string', 'description': 'Words to look for.'}
     >>> properties["limit"]

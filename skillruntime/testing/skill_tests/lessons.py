@@ -172,40 +172,42 @@ class Lessons:
         What a message says plainly comes first, and guesses come last: a text that the
         message names is a file before it is a directory.
         """
-        lines = _lines_of(run)
-        places = dict(_texts_at_places(run.case.arguments))
-        return (
-            self._learn_number(lines, places)
-            or self._learn_repository(lines)
-            or self._learn_needed(lines, run.case)
-            or self._learn_directories(lines, places)
-            or self._learn_path_below(lines, places)
-            or self._learn_files(lines, places)
-            or self._learn_format(lines, places)
-            or self._learn_file_of_directory(lines, places)
-            or self._fill_directory(places)
-            or self._go_to_next_document(run)
+        failed = _Failed.of(run)
+        lessons = (
+            self._learn_number,
+            self._learn_repository,
+            self._learn_needed,
+            self._learn_directories,
+            self._learn_path_below,
+            self._learn_files,
+            self._learn_format,
+            self._learn_file_of_directory,
+            self._fill_directory,
+            self._go_to_next_document,
         )
+        return any(learn(failed) for learn in lessons)
 
-    def _learn_number(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+    def _learn_number(self, failed: _Failed) -> bool:
         """Learn the place of a text that the script cannot read as a number: the first
         one, because several parameters may have the same made-up text.
         """
-        refused = {match[1] for line in lines for match in _NOT_A_NUMBER.finditer(line)}
-        for place, text in places.items():
+        refused = {
+            match[1] for line in failed.lines for match in _NOT_A_NUMBER.finditer(line)
+        }
+        for place, text in failed.places.items():
             if text in refused and place not in self.numbers:
                 self.numbers.add(place)
                 self.texts[place] = _NUMBER
                 return True
         return False
 
-    def _learn_repository(self, lines: list[str]) -> bool:
-        if self.needs_repository or not any(map(_NOT_A_REPOSITORY.search, lines)):
+    def _learn_repository(self, failed: _Failed) -> bool:
+        if self.needs_repository:
             return False
-        self.needs_repository = True
-        return True
+        self.needs_repository = any(map(_NOT_A_REPOSITORY.search, failed.lines))
+        return self.needs_repository
 
-    def _learn_needed(self, lines: list[str], case: Case) -> bool:
+    def _learn_needed(self, failed: _Failed) -> bool:
         """Learn the options that the script asks for although its parser does not
         require them, as in ``--branch and --name are required``.
         """
@@ -218,10 +220,11 @@ class Lessons:
             if each.flag and each.takes == "value"
         }
         has_learnt = False
-        for asking in filter(_ASKS.search, lines):
+        for asking in filter(_ASKS.search, failed.lines):
             for flag in _FLAG.findall(asking):
                 name = flags.get(flag, "")
-                if name and name not in case.arguments and name not in self.needed:
+                is_sent = name in failed.case.arguments or name in self.needed
+                if name and not is_sent:
                     self.needed[name] = self._sample_of(name)
                     has_learnt = True
         return has_learnt
@@ -237,10 +240,11 @@ class Lessons:
             return part.get("minimum", 1)
         return "a"
 
-    def _learn_directories(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+    def _learn_directories(self, failed: _Failed) -> bool:
         """Learn which texts must name a directory, according to the message."""
         has_learnt = False
-        for place in _places_in(filter(NO_DIRECTORY.search, lines), places):
+        lines = filter(NO_DIRECTORY.search, failed.lines)
+        for place in _places_in(lines, failed.places):
             has_learnt |= self._make_directory(place)
         return has_learnt
 
@@ -253,12 +257,12 @@ class Lessons:
         self.directories[name] = dict(DIRECTORY_FILES)
         return True
 
-    def _learn_path_below(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+    def _learn_path_below(self, failed: _Failed) -> bool:
         """Learn that the script looks for a file below one that the call names: in
         ``report/SKILL.md not found`` the text ``report`` means a directory.
         """
-        for line in filter(MISSING_FILE.search, lines):
-            for place, text in places.items():
+        for line in filter(MISSING_FILE.search, failed.lines):
+            for place, text in failed.places.items():
                 directory = text.rstrip("/")
                 if not directory:
                     continue
@@ -268,12 +272,13 @@ class Lessons:
                     return True
         return False
 
-    def _learn_files(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+    def _learn_files(self, failed: _Failed) -> bool:
         """Learn which texts must name a file, according to the message."""
         has_learnt = False
-        for place in _places_in(filter(MISSING_FILE.search, lines), places):
+        lines = filter(MISSING_FILE.search, failed.lines)
+        for place in _places_in(lines, failed.places):
             is_known = place in self.texts or place in self.numbers
-            if not is_known and not is_file_name(places[place]):
+            if not is_known and not is_file_name(failed.places[place]):
                 self.texts[place] = self._file_name(place)
                 has_learnt = True
         return has_learnt
@@ -298,41 +303,39 @@ class Lessons:
         part = document.get("properties", {}).get(name)
         return part if isinstance(part, dict) else {}
 
-    def _learn_format(self, lines: list[str], places: Mapping[Place, str]) -> bool:
+    def _learn_format(self, failed: _Failed) -> bool:
         """Learn the kind of the files whose kind nothing suggested, or else that a text
         must be JSON.
         """
         for suffix, error in _FORMATS.items():
-            if not any(map(error.search, lines)):
+            if not any(map(error.search, failed.lines)):
                 continue
             for place, text in self.texts.items():
                 if text.endswith(_UNKNOWN_KIND):
                     self.texts[place] = f"{_name_of(place)}.{suffix}"
                     return True
         words: set[str] = set()
-        for line in filter(_FORMATS["json"].search, lines):
+        for line in filter(_FORMATS["json"].search, failed.lines):
             words.update(re.findall(r"[\w-]+", line))
         documents = self._json_documents() if words else ()
-        for place in places:
+        for place in failed.places:
             is_named = words & {place[0], f"--{place[0].replace('_', '-')}"}
             if documents and is_named and place not in self.texts:
                 self.texts[place] = documents[0].decode()
                 return True
         return False
 
-    def _learn_file_of_directory(
-        self, lines: list[str], places: Mapping[Place, str]
-    ) -> bool:
+    def _learn_file_of_directory(self, failed: _Failed) -> bool:
         """Learn that the script looks for a file in a directory: in ``no SKILL.md found
         at report`` the text ``report`` means a directory. The script's own name stands
         in many messages.
         """
-        known = (self.subject.script.name, *places.values())
-        for line in filter(MISSING_FILE.search, lines):
+        known = (self.subject.script.name, *failed.places.values())
+        for line in filter(MISSING_FILE.search, failed.lines):
             for match in _FILE_IN_A_LINE.finditer(line):
                 if any(match[0] in text for text in known):
                     continue
-                for place in self._likely_directories(line, places):
+                for place in self._likely_directories(line, failed.places):
                     if self._add_file(place, match[0]):
                         return True
         return False
@@ -358,14 +361,14 @@ class Lessons:
         """Add a file to the directory of *place*; return whether it was added. Parts of
         an Office document come with the others of the document.
         """
+        parts = PurePosixPath(path).parts
+        if ".." in parts or max(map(len, parts)) > _LONGEST_SEGMENT:
+            return False
         self._make_directory(place)
         files = self.directories[_name_of(place)]
-        parts = PurePosixPath(path).parts
         is_there = path in files or any(name.startswith(f"{path}/") for name in files)
         is_below_a_file = any(path.startswith(f"{name}/") for name in files)
         if is_there or is_below_a_file or len(files) >= _MOST_FILES:
-            return False
-        if ".." in parts or max(map(len, parts)) > _LONGEST_SEGMENT:
             return False
         unpacked = unpacked_parts(path)
         if unpacked:
@@ -377,11 +380,11 @@ class Lessons:
         files[path] = data
         return True
 
-    def _fill_directory(self, places: Mapping[Place, str]) -> bool:
+    def _fill_directory(self, failed: _Failed) -> bool:
         """Add the files for which the source looks to a directory of the call; return
         whether there was one without them.
         """
-        for text in places.values():
+        for text in failed.places.values():
             if text in self.directories and text not in self.filled:
                 self.filled.add(text)
                 modules = [*read_modules(self.subject.script)]
@@ -390,11 +393,11 @@ class Lessons:
                 return True
         return False
 
-    def _go_to_next_document(self, run: Run) -> bool:
-        """Use the next JSON document, if *run* had a made JSON file; return whether
+    def _go_to_next_document(self, failed: _Failed) -> bool:
+        """Use the next JSON document, if the call had a made JSON file; return whether
         there is one. After the last one, use the plain made file again.
         """
-        if not any(path.endswith(JSON_SUFFIXES) for path in run.made):
+        if not any(path.endswith(JSON_SUFFIXES) for path in failed.made):
             return False
         following = 0
         if self.current_document is not None:
@@ -413,12 +416,28 @@ class Lessons:
         return self.documents
 
 
-def _lines_of(run: Run) -> list[str]:
-    """Return the last lines that the script wrote, each cut: an untrusted script may
-    write anything.
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A failed call: the last lines that the script wrote, each cut, because an
+    untrusted script may write anything; the texts of the call by their places; and the
+    paths of the files that were made for it.
     """
-    lines = run.written[-_LONGEST_MESSAGE:].splitlines()
-    return [line[:_LONGEST_LINE] for line in lines]
+
+    case: Case
+    lines: list[str]
+    places: dict[Place, str]
+    made: frozenset[str]
+
+    @classmethod
+    def of(cls, run: Run) -> _Failed:
+        """Return the part of *run* that may show something."""
+        lines = run.written[-_LONGEST_MESSAGE:].splitlines()
+        return cls(
+            run.case,
+            [line[:_LONGEST_LINE] for line in lines],
+            dict(_texts_at_places(run.case.arguments)),
+            run.made,
+        )
 
 
 def _texts_at_places(arguments: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
