@@ -1,11 +1,11 @@
 """``python -m tests.mutants --seed 1 --count 60``: change one expression of the package
 at a time, and see whether the quick tests notice.
 
-The changes are made in a copy of the checkout. Its tests run once without a change,
-must pass, and it is noted which test executes which line. For each change the files of
-tests that name the module run first, then the tests that executed the changed line,
-then those of the package, for a line that is executed in another process. A mutant is
-killed if a test fails or does not end in time.
+The changes are made in a copy of the checkout. Its tests must pass without a change;
+that run notes which test executes which line. For each change, the test files that name
+the module run first, then the tests that executed the changed line, then the tests of
+the package, because a line may be executed in another process. A mutant is killed if a
+test fails or does not end in time.
 """
 
 from __future__ import annotations

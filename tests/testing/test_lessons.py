@@ -122,20 +122,23 @@ EXPECTING |= {
 SHOWN = '```json\n[{"box": [10, 20, 50, 60] /* left, top, right, bottom */}]\n```\n'
 
 
+def write_reader(directory: Path, code: str, body: str = "") -> None:
+    """Write a skill with the script *code*, whose contract is derived."""
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text(
+        f"---\nname: read\ndescription: Reads json files.\n---\n{body}"
+    )
+    (directory / "scripts" / "read.py").write_text(textwrap.dedent(code))
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("code", EXPECTING.values(), ids=EXPECTING)
 def test_a_script_is_called_again_with_what_it_expects(
     tmp_path: Path, code: str
 ) -> None:
     """Its words are texts for the contract, which was derived."""
-    directory = tmp_path / "read"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text(
-        f"---\nname: read\ndescription: Reads json files.\n---\n{SHOWN}"
-    )
-    (directory / "scripts" / "read.py").write_text(
-        f"import json, os, sys\n\n{textwrap.dedent(code)}"
-    )
+    imports = "import json, os, sys\n\n"
+    write_reader(tmp_path / "read", imports + textwrap.dedent(code), SHOWN)
 
     result = outcome(tmp_path, calls=30)
 
@@ -185,9 +188,7 @@ def test_no_lesson_leads_outside_the_workspace(
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "temporary").mkdir()
     directory = tmp_path / "skills" / "read"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: read\ndescription: Reads.\n---\n")
-    (directory / "scripts" / "read.py").write_text(HOSTILE)
+    write_reader(directory, HOSTILE)
     contract = {
         "version": "1.0.0",
         "input": {"properties": {"../../../up": {"type": "string"}}},
@@ -205,11 +206,8 @@ def test_no_lesson_leads_outside_the_workspace(
 def test_a_traceback_is_no_lesson_where_the_contract_is_written(tmp_path: Path) -> None:
     """It promises that any text is taken."""
     directory = tmp_path / "read"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: read\ndescription: Reads.\n---\n")
-    (directory / "scripts" / "read.py").write_text(
-        "import json, sys\nprint(int(json.load(sys.stdin)['count']))\n"
-    )
+    code = "import json, sys\nprint(int(json.load(sys.stdin)['count']))\n"
+    write_reader(directory, code)
     contract = {
         "version": "1.0.0",
         "input": {"properties": {"count": {"type": "string"}}, "required": ["count"]},
@@ -220,13 +218,6 @@ def test_a_traceback_is_no_lesson_where_the_contract_is_written(tmp_path: Path) 
     result = outcome(tmp_path, calls=6)
 
     assert "ValueError" in result.failures[0].message
-
-
-def write_reader(directory: Path, code: str) -> None:
-    """Write a skill with the script *code*, whose contract is derived."""
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: read\ndescription: Reads.\n---\n")
-    (directory / "scripts" / "read.py").write_text(textwrap.dedent(code))
 
 
 @pytest.mark.processes
@@ -273,7 +264,7 @@ def test_a_made_repository_is_apart_from_others(
 
     made = repository.make_repository(workspace)
 
-    assert made == ["src/one.py", "two.txt", "three.txt"]
+    assert [*made] == ["src/one.py", "two.txt", "three.txt"]
     assert (workspace / "README.md").read_text() == "mine"
     assert (workspace / ".git" / "refs" / "heads" / "main").exists()
     assert before == {

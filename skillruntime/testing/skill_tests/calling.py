@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -67,43 +67,35 @@ class Caller:
         What a failed call shows is used in all calls until one has ended well; later it
         is used for that call alone, and only if the repeated call ends well.
         """
-        run = await self._call_once(case)
-        if self.has_succeeded:
-            return await self._repeated(run, case) or run
-        for _ in range(_MOST_REPEATS):
-            if run.has_ended_well or _shows_a_fault(run):
-                break
-            if not self.lessons.learn_from(run):
-                break
-            run = await self._call_once(case)
-        self.has_succeeded |= run.has_ended_well
-        if run.has_ended_well or not run.files or case.has_outputs:
+        first = await self._call_once(case)
+        if not self.has_succeeded:
+            run = await self._repeated(first, case, _MOST_REPEATS)
+            self.has_succeeded |= run.has_ended_well
             return run
-        return await self._called_without_a_file(run)
+        learning = replace(self, lessons=self.lessons.for_one_call())
+        run = await learning._repeated(first, case, _MOST_LATER_REPEATS)
+        self.traces &= learning.traces
+        if run.has_ended_well:
+            return run
+        return first
 
     async def _call_once(self, case: Case) -> Run:
         case = self.with_lessons(case)
         return await self.call_traced(case, self.files_of(case))
 
-    async def _repeated(self, run: Run, case: Case) -> Run | None:
-        """Return a run of *case* that ended well with what *run*, which may have failed,
-        shows; None if there is none.
+    async def _repeated(self, run: Run, case: Case, most: int) -> Run:
+        """Return *run* if it ended well or shows a fault, else the last of at most
+        *most* further runs of *case*, each with what the one before showed.
         """
-        caller = replace(self, lessons=self.lessons.copy())
-        for _ in range(_MOST_LATER_REPEATS):
+        for _ in range(most):
             if run.has_ended_well or _shows_a_fault(run):
-                return None
-            if not caller.lessons.learn_from(run):
                 break
-            if caller.lessons.needs_repository and not self.lessons.needs_repository:
-                break  # only this call would have it when it is made again
-            run = await caller._call_once(case)
-            if run.has_ended_well:
-                return run
-        if not run.files or case.has_outputs:
-            return None
-        again = await self._called_without_a_file(run)
-        return again if again.has_ended_well else None
+            if not self.lessons.learn_from(run):
+                break
+            run = await self._call_once(case)
+        if run.has_ended_well or not run.files or case.has_outputs:
+            return run
+        return await self._called_without_a_file(run)
 
     async def call_with(self, case: Case, files: Mapping[str, bytes]) -> Run:
         """Make one call in a workspace with *files*, and return the run."""
@@ -118,10 +110,9 @@ class Caller:
             workspace = Path(temporary).resolve() / "workspace"
             workspace.mkdir()
             files = _written(workspace, files)
-            of_git: list[str] = []
+            of_git: dict[str, bytes] = {}
             if self.lessons.needs_repository:
                 of_git = make_repository(workspace)
-            before = _contents(workspace, [*files, *of_git])
             with subject.runtime.session(workspace=workspace) as session:
                 response = await session.call(
                     subject.name,
@@ -139,7 +130,7 @@ class Caller:
                 files=files,
                 made=frozenset(files.keys() - subject.fixtures.paths),
                 after=after,
-                changed=_changed_files(workspace, before, after, places),
+                changed=_changed_files(workspace, files | of_git, after, places),
                 places=places,
                 timeout=timeout,
                 has_own_timeout=has_own_timeout,
@@ -264,10 +255,6 @@ def _written(workspace: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
             target.write_bytes(data)
             written[path] = data
     return written
-
-
-def _contents(workspace: Path, paths: Sequence[str]) -> dict[str, bytes]:
-    return {path: (workspace / path).read_bytes() for path in paths}
 
 
 def _stays_inside(path: str) -> bool:

@@ -6,11 +6,12 @@ option, or a repository.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.compatibility.sampling import samples
 from skillruntime.derive.command_line import CommandLine
 from skillruntime.testing.skill_tests.hindrances import MISSING_FILE, NO_DIRECTORY
 from skillruntime.testing.skill_tests.inputs.case import Case
@@ -23,12 +24,6 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     unpacked_parts,
 )
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
-from skillruntime.testing.skill_tests.inputs.script_literals import (
-    read_literals,
-    read_modules,
-)
-from skillruntime.testing.skill_tests.inputs.script_members import document_with_members
-from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
 from skillruntime.testing.skill_tests.subject import Subject
 
 if TYPE_CHECKING:
@@ -117,16 +112,19 @@ class Lessons:
     needs_repository: bool = False
     """Whether the workspace must be a Git repository."""
 
-    documents: Sequence[bytes] | None = None
-    """JSON documents to try, the best first; they are looked for when a call fails."""
+    may_need_repository: bool = True
+    """Whether it can still be learned that the workspace must be one."""
 
-    current_document: int | None = None
-    """The index of the document that JSON files have; None for a plain made file."""
+    tried_documents: int = 0
+    """How many of the subject's JSON documents were tried. JSON files have the last of
+    these; after all were refused, they are plain made files again.
+    """
 
-    has_tried_documents: bool = False
-
-    def copy(self) -> Lessons:
-        """Return lessons that can learn more, while these stay as they are."""
+    def for_one_call(self) -> Lessons:
+        """Return lessons that can learn more, while these stay as they are. They learn
+        no repository: a call is made again with the first lessons, and the repeated
+        call must be the same.
+        """
         files = {name: dict(files) for name, files in self.directories.items()}
         return replace(
             self,
@@ -135,6 +133,7 @@ class Lessons:
             needed=dict(self.needed),
             directories=files,
             filled=set(self.filled),
+            may_need_repository=False,
         )
 
     def applied_to(self, case: Case, *, kept: Container[str]) -> Case:
@@ -161,9 +160,12 @@ class Lessons:
         """Return the document for the file *path*; None if it is not a JSON file, or if
         the plain made file is used.
         """
-        if self.current_document is None or not path.endswith(JSON_SUFFIXES):
+        if self.tried_documents == 0 or not path.endswith(JSON_SUFFIXES):
             return None
-        return self._json_documents()[self.current_document]
+        documents = self.subject.json_documents
+        if self.tried_documents > len(documents):
+            return None
+        return documents[self.tried_documents - 1]
 
     def learn_from(self, run: Run) -> bool:
         """Record what *run*, which failed, shows; return whether something is recorded
@@ -202,7 +204,7 @@ class Lessons:
         return False
 
     def _learn_repository(self, failed: _Failed) -> bool:
-        if self.needs_repository:
+        if self.needs_repository or not self.may_need_repository:
             return False
         self.needs_repository = any(map(_NOT_A_REPOSITORY.search, failed.lines))
         return self.needs_repository
@@ -230,15 +232,9 @@ class Lessons:
         return has_learnt
 
     def _sample_of(self, name: str) -> Any:
-        """Return a value for the parameter *name*: its first member, a number, or a
-        text.
-        """
-        part = self._property(name)
-        if part.get("enum"):
-            return part["enum"][0]
-        if part.get("type") in ("integer", "number"):
-            return part.get("minimum", 1)
-        return "a"
+        """Return a likely value for the parameter *name*, not 0 or empty if possible."""
+        likely = samples(self._property(name), 3)
+        return next(filter(None, likely), likely[0])
 
     def _learn_directories(self, failed: _Failed) -> bool:
         """Learn which texts must name a directory, according to the message."""
@@ -317,7 +313,7 @@ class Lessons:
         words: set[str] = set()
         for line in filter(_FORMATS["json"].search, failed.lines):
             words.update(re.findall(r"[\w-]+", line))
-        documents = self._json_documents() if words else ()
+        documents = self.subject.json_documents if words else ()
         for place in failed.places:
             is_named = words & {place[0], f"--{place[0].replace('_', '-')}"}
             if documents and is_named and place not in self.texts:
@@ -387,9 +383,9 @@ class Lessons:
         for text in failed.places.values():
             if text in self.directories and text not in self.filled:
                 self.filled.add(text)
-                modules = [*read_modules(self.subject.script)]
-                document = document_with_members(modules)
-                self.directories[text] |= files_for(read_literals(modules), document)
+                self.directories[text] |= files_for(
+                    self.subject.literals, self.subject.members_document
+                )
                 return True
         return False
 
@@ -399,21 +395,9 @@ class Lessons:
         """
         if not any(path.endswith(JSON_SUFFIXES) for path in failed.made):
             return False
-        following = 0
-        if self.current_document is not None:
-            following = self.current_document + 1
-        self.current_document = None
-        if self.has_tried_documents or following == len(self._json_documents()):
-            self.has_tried_documents = True
-            return False
-        self.current_document = following
-        return True
-
-    def _json_documents(self) -> Sequence[bytes]:
-        if self.documents is None:
-            modules = [*read_modules(self.subject.script)]
-            self.documents = json_documents(modules, self.subject.instructions)
-        return self.documents
+        documents = self.subject.json_documents
+        self.tried_documents = min(self.tried_documents, len(documents)) + 1
+        return self.tried_documents <= len(documents)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillruntime.testing.skill_tests.inputs.made_files import Fixtures
+from skillruntime.testing.skill_tests.inputs.script_literals import (
+    Literals,
+    read_literals,
+    read_modules,
+)
+from skillruntime.testing.skill_tests.inputs.script_members import document_with_members
+from skillruntime.testing.skill_tests.inputs.shown_documents import json_documents
 from skillruntime.testing.skill_tests.options import SkillTests
 
 if TYPE_CHECKING:
@@ -19,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Subject"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subject:
     """The tested callable, with the options of the test and its end
-    (``time.monotonic``).
+    (``time.monotonic``). What its source shows is read at the first request.
     """
 
     runtime: SkillRuntime
@@ -45,3 +54,23 @@ class Subject:
     def script(self) -> Path:
         """The path of its script."""
         return self.skill.directory / str(self.contract.run.get("script"))
+
+    @cached_property
+    def modules(self) -> Sequence[ast.Module]:
+        """The syntax trees of its script and of the skill's modules that it imports."""
+        return [*read_modules(self.script)]
+
+    @cached_property
+    def literals(self) -> Literals:
+        """The values with which its source compares."""
+        return read_literals(self.modules)
+
+    @cached_property
+    def members_document(self) -> bytes | None:
+        """A JSON document with the members that its source reads, if there are any."""
+        return document_with_members(self.modules)
+
+    @cached_property
+    def json_documents(self) -> Sequence[bytes]:
+        """The JSON documents that its script may read, the best first."""
+        return json_documents(self.modules, self.instructions)

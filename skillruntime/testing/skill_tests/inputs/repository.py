@@ -37,18 +37,17 @@ _ENVIRONMENT = {
 }
 
 
-def make_repository(directory: Path) -> list[str]:
-    """Make *directory* a Git repository, and return the paths of its new files: some
-    are committed to ``main`` with all that was there, then one is changed and one is
-    new. A file that is there stays as it is.
+def make_repository(directory: Path) -> dict[str, bytes]:
+    """Make *directory* a Git repository, and return its new files by path: some are
+    committed to ``main`` with all that was there, then one is changed and one is new. A
+    file that is there stays as it is.
 
     Where Git is not installed, do nothing: the script says what it lacks.
     """
     git = shutil.which("git")
     if git is None:
-        return []
-    committed = {name: made_file(name) or b"" for name in _NAMES}
-    made = _write_new(directory, committed)
+        return {}
+    made = _write_new(directory, {name: made_file(name) or b"" for name in _NAMES})
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -68,18 +67,19 @@ def make_repository(directory: Path) -> list[str]:
         except (OSError, subprocess.SubprocessError):
             break
     if _CHANGED in made:
-        (directory / _CHANGED).write_bytes(b"changed\n")
-    return [*made, *_write_new(directory, {_UNTRACKED: b"new\n"})]
+        made[_CHANGED] = b"changed\n"
+        (directory / _CHANGED).write_bytes(made[_CHANGED])
+    return made | _write_new(directory, {_UNTRACKED: b"new\n"})
 
 
-def _write_new(directory: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write *files* where nothing is in their way, and return the written paths."""
-    written = []
+def _write_new(directory: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Write *files* where nothing is in their way, and return the written ones."""
+    written = {}
     for name, data in files.items():
         path = directory / name
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:
                 file.write(data)
-            written.append(name)
+            written[name] = data
     return written

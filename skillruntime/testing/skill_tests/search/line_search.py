@@ -16,11 +16,6 @@ import anyio
 
 from skillruntime.testing.skill_tests.inputs.calls import sampling_schema
 from skillruntime.testing.skill_tests.inputs.case import Case
-from skillruntime.testing.skill_tests.inputs.script_literals import (
-    read_literals,
-    read_modules,
-)
-from skillruntime.testing.skill_tests.inputs.script_members import document_with_members
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.changed_calls import (
     Known,
@@ -118,11 +113,10 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     if not reached:
         return  # not a Python script, or it was not traced
     subject = caller.subject
-    modules = [*read_modules(subject.script)]
     known = Known(
         sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
-        read_literals(modules),
-        document_with_members(modules),
+        subject.literals,
+        subject.members_document,
         caller.variants,
     )
     made = {_key(run.case) for run in generated}
