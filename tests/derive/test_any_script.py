@@ -33,6 +33,17 @@ BY_HAND = {
         "abort 'Usage: x.rb NAME' if ARGV.empty?\nputs ARGV[0]\n",
         ["name", "args"],
     ),
+    "a here-document of Ruby": (
+        "x.rb",
+        "USAGE = <<~TEXT\n  Usage: x.rb FILE [DEPTH]\nTEXT\n"
+        "found = []\nfound <<USAGE\nputs ARGV[0], ARGV[1]\n",
+        ["file", "depth", "args"],
+    ),
+    "two here-documents of Perl": (
+        "x.pl",
+        'print <<A, <<"B";\nCount.\nA\nUsage: x.pl FILE\nB\nprint $ARGV[0];\n',
+        ["file", "args"],
+    ),
     "places without a usage": (
         "x.py",
         "import sys\n"

@@ -46,6 +46,16 @@ SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     "substitutions in substitutions": ("a.sh", 2000, lambda n: 'x="$(a ' * n),
     "tests that do not end": ("a.sh", 2000, lambda n: "[[ a\n(( b\n" * n),
     "documents that do not end": ("a.sh", 4000, lambda n: "cat <<A\n" * n),
+    "documents of Ruby that do not end": (
+        "a.rb",
+        4000,
+        lambda n: "puts ARGV\n" + "".join(f"x <<A{i}\n" for i in range(n)),
+    ),
+    "documents of Ruby in one line": (
+        "a.rb",
+        4000,
+        lambda n: "puts ARGV" + " <<A" * n + "\n" + "A\n" * n + "B\n" * n,
+    ),
     "brackets in a usage": ("a.sh", 60_000, lambda n: "# Usage: " + "[" * n),
     "many usages": ("a.sh", 4000, lambda n: "# Usage: x <a>\n\n" * n),
     "lists of words in Python": (

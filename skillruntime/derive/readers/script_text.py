@@ -6,7 +6,9 @@ shell, Ruby and Perl. An unclosed text ends with its line, or with the script.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from skillruntime.derive.readers.shell_syntax import ShellToken, shell_tokens
@@ -70,6 +72,7 @@ _ON_ONE_LINE = frozenset({"name", "number", "mark"})
 _OPERAND_BEFORE = frozenset({")", "]", "}"})
 _QUOTES = lazy_pattern(r"[rRbBfFuU]{0,2}(\"\"\"|'''|[\"'`])")
 _COMMENT_MARK = lazy_pattern(r"[ \t]*+(?:#++!?|//++|/?\*++/?)?(?:[ \t](?=[ \t]*+\S))?")
+_NAME_ALONE = lazy_pattern(r"(?m)^[ \t]*+([A-Z]\w*+)[ \t]*+(?:\n|\Z)")
 _SHELL_COMMENT = lazy_pattern(r"(?m)^[ \t]*+#([^\n]*+)")
 
 
@@ -111,6 +114,7 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
     is_first = True
     before = Token("end", "", 1, 0)
     ends: list[str] = []
+    closing_lines = _ClosingLines(text)
     while index < len(text):
         match = language.match(text, index)
         if match is None:  # a character that does not begin any form
@@ -128,7 +132,7 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
         if is_first and kind not in ("blank", "end"):
             indent = start - line_start
             is_first = False
-        if kind == "until":
+        if kind == "here":
             ends.append(match["until"])
         elif kind != "blank":
             inner = found if kind in _ON_ONE_LINE else _inner(found, kind)
@@ -138,10 +142,14 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
             line += found.count("\n")
         if kind == "end":
             line_start, is_first = index, True
-            for end in ends:
-                body, index = _here_document(text, index, end)
-                yield Token("text", body, line, 0)
-                line += body.count("\n") + 1
+            for name in ends:
+                last = closing_lines.next_after(index, name)
+                if last is None:  # `list <<ITEM` appends
+                    continue
+                body_end, index_after = last
+                yield Token("text", text[index:body_end], line, 0)
+                line += text.count("\n", index, index_after)
+                index = line_start = index_after
             ends = []
 
 
@@ -167,11 +175,30 @@ def _inner(text: str, kind: str) -> str:
     return text
 
 
-def _here_document(text: str, index: int, delimiter: str) -> tuple[str, int]:
-    end = re.compile(rf"(?m)^[ \t]*+{re.escape(delimiter)}[ \t]*+$").search(text, index)
-    if end is None:
-        return text[index:], len(text)
-    return text[index : end.start()], min(end.end() + 1, len(text))
+class _ClosingLines:
+    """The lines of *text* that may close a here-document: those with one name alone.
+
+    Places are asked for in the order of the text, so each line is looked at once.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[int, int]]]:
+        lines: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for match in _NAME_ALONE.finditer(self._text):
+            lines[match[1]].append(match.span())
+        for spans in lines.values():
+            spans.reverse()
+        return lines
+
+    def next_after(self, index: int, name: str) -> tuple[int, int] | None:
+        """Return the start and the end of the first line after *index* with *name*."""
+        spans = self._by_name.get(name, [])
+        while spans and spans[-1][0] < index:
+            spans.pop()
+        return spans[-1] if spans else None
 
 
 def _shell_tokens(text: str) -> Iterator[Token]:
