@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +10,12 @@ from skillruntime.derive.shown_commands import PLACEHOLDER, shown_commands
 from skillruntime.errors import SkillInputError
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.inputs.made_files import texts_of
+from skillruntime.testing.skill_tests.inputs.shown_values import shown_values
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
 __all__ = ["shown_examples"]
-
-_JSON_BLOCK = re.compile(r"^```json\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def shown_examples(
@@ -31,11 +28,7 @@ def shown_examples(
     shown = []
     if isinstance(document, dict):
         shown += document.get("examples", ())
-    for block in _JSON_BLOCK.finditer(instructions):
-        try:
-            value = json.loads(block[1])
-        except ValueError:
-            continue
+    for value in shown_values(instructions):
         # Any object fits an open schema: only one of declared parameters is a call.
         if isinstance(value, dict) and value and declared.keys() >= value.keys():
             shown.append(value)

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from skillruntime.contract.reading.json_text import LenientParser, UnreadableError
 from skillruntime.testing.skill_tests.inputs.script_members import (
     document_with_members,
     member_names,
 )
+from skillruntime.testing.skill_tests.inputs.shown_values import shown_values
 
 __all__ = ["json_documents"]
 
-_JSON_LANGUAGES = ("", "json", "json5", "jsonc")
-_LONGEST_BLOCK = 20_000
 _MOST_SHOWN = 3
 
 
@@ -36,12 +34,9 @@ def json_documents(
     """
     names = member_names(modules)
     ranked = []
-    for language, block in _code_blocks(instructions):
-        if language not in _JSON_LANGUAGES or block.lstrip()[:1] not in ("{", "["):
-            continue
-        value = _read(block)
+    for value in shown_values(instructions):
         read = len(names & _members_of(value))
-        if value is not None and (read or not modules):
+        if read or not modules:
             ranked.append((read, value))
     ranked.sort(key=lambda row: row[0], reverse=True)
     best = [value for _, value in ranked[:_MOST_SHOWN]]
@@ -50,31 +45,6 @@ def json_documents(
     if made is not None:
         documents += [made, b"[%b, %b]" % (made, made)]
     return tuple(dict.fromkeys(documents))
-
-
-def _code_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the language and the text of each fenced code block in *text*."""
-    language = ""
-    block: list[str] | None = None
-    for line in text.splitlines():
-        mark = line.strip()
-        if not mark.startswith("```"):
-            if block is not None:
-                block.append(line)
-        elif block is None:
-            language = mark.strip("`").strip().lower()
-            block = []
-        else:
-            yield language, "\n".join(block)
-            block = None
-
-
-def _read(text: str) -> Any:
-    """Return the JSON value of *text*; None if it cannot be read."""
-    try:
-        return LenientParser(text[:_LONGEST_BLOCK]).value(0)
-    except (UnreadableError, RecursionError):
-        return None
 
 
 def _members_of(value: Any) -> set[str]:
