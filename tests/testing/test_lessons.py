@@ -26,6 +26,31 @@ EXPECTING = {
         count, path = int(sys.argv[1]), sys.argv[2]
         print(count, len(open(path).read()))
     """,
+    "the words of its usage line": """
+        words = [word for word in sys.argv[1:] if word != "--important"]
+        if len(words) < 3 or words[0] != "merge":
+            sys.exit(f"Usage: {sys.argv[0]} merge RAW_DIR <rows json> [--important]")
+        if not os.path.isdir(words[1]):
+            sys.exit(f"Error: {words[1]} is not a directory")
+        print(json.load(open(words[2])))
+    """,
+    "the words of a usage line under its heading": """
+        words = [word for word in sys.argv[1:] if word != "--quiet"]
+        if len(words) != 2:
+            print("Usage:", "  python read.py COUNT INPUT.csv", sep=os.linesep)
+            sys.exit(2)
+        print(int(words[0]), len(open(words[1]).read()))
+    """,
+    "places that may be left out": """
+        source, depth = None, None
+        if len(sys.argv) > 1:
+            source = sys.argv[1]
+        if len(sys.argv) > 2:
+            depth = int(sys.argv[2])
+        if depth is None:
+            sys.exit("usage: read.py <source-file> <depth>")
+        print(len(open(source).read()), depth)
+    """,
     "a file for each further word": """
         for path in sys.argv[1:]:
             print(len(open(path).read()))

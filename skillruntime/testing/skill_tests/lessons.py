@@ -24,6 +24,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     unpacked_parts,
 )
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
+from skillruntime.testing.skill_tests.inputs.usage_words import usage_words
 from skillruntime.testing.skill_tests.subject import Subject
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class Lessons:
         lessons = (
             self._learn_number,
             self._learn_repository,
+            self._learn_words,
             self._learn_needed,
             self._learn_directories,
             self._learn_path_below,
@@ -208,6 +210,27 @@ class Lessons:
             return False
         self.needs_repository = any(map(_NOT_A_REPOSITORY.search, failed.lines))
         return self.needs_repository
+
+    def _learn_words(self, failed: _Failed) -> bool:
+        """Learn from the usage line that the script writes which words it needs, if the
+        call had no words but those of flags.
+        """
+        line = self.subject.contract.run.get("command_line")
+        if line is None:
+            return False
+        parameters = CommandLine.from_dict(line).parameters
+        places = [each for each in parameters if not each.flag]
+        known = failed.case.arguments.keys() | self.needed.keys()
+        if not places or any(each.name in known for each in places):
+            return False
+        words = usage_words(failed.lines, self.subject.script.name)
+        for place in places:
+            if place.takes in ("values", "rest") and words:
+                self.needed[place.name] = words
+                break
+            if words and not words[0].startswith("-"):
+                self.needed[place.name] = words.pop(0)
+        return any(each.name in self.needed for each in places)
 
     def _learn_needed(self, failed: _Failed) -> bool:
         """Learn the options that the script asks for although its parser does not
@@ -275,16 +298,16 @@ class Lessons:
         for place in _places_in(lines, failed.places):
             is_known = place in self.texts or place in self.numbers
             if not is_known and not is_file_name(failed.places[place]):
-                self.texts[place] = self._file_name(place)
+                self.texts[place] = self._file_name(place, failed.places[place])
                 has_learnt = True
         return has_learnt
 
-    def _file_name(self, place: Place) -> str:
-        """Return the name of a file for *place*, of the kind that the name or the
-        description of the parameter suggests, else the name of the tool.
+    def _file_name(self, place: Place, text: str) -> str:
+        """Return the name of a file for *place*, of the kind that its *text* suggests,
+        else the name or the description of the parameter, else the name of the tool.
         """
         description = self._property(place[0]).get("description", "")
-        texts = (place[0], str(description), self.subject.name)
+        texts = (text, place[0], str(description), self.subject.name)
         for word in re.findall(r"[a-z]+", " ".join(texts).lower()):
             suffix = _MEANT_SUFFIXES.get(word, word)
             if made_file(f"input.{suffix}") is not None:
