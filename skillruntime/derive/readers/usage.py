@@ -279,19 +279,24 @@ def _opening_text(tokens: Iterable[Token]) -> str:
 def place_names(usage: Usage) -> list[str]:
     """Return the names of the first places of a single usage line, up to a flag or a
     list; empty if the line has alternatives or a required flag, because the word behind
-    such a flag may be its value or a place.
+    such a flag may be its value or a place. Beside placeholders, a plain word in lower
+    case stands for itself, and has no name.
 
     >>> place_names(Usage(calls=["<input> [output] [--limit N]"]))
     ['input', 'output']
+    >>> place_names(Usage(calls=["add <name>"]))
+    []
     """
     if len(usage.calls) != 1 or "|" in usage.calls[0]:
         return []
-    if any(word.startswith("-") for word in _WORD.findall(usage.calls[0])):
+    words = _WORD.findall(usage.calls[0])
+    if any(word.startswith("-") for word in words):
         return []
+    has_placeholders = any(word.startswith("<") or word.isupper() for word in words)
     names: list[str] = []
-    for word in _WORD.findall(usage.calls[0]):
+    for word in words:
         place = _PLACE.fullmatch(word)
-        if place is None:
+        if place is None or (has_placeholders and place[3] and word.islower()):
             break
         stated = place[1] or place[2] or place[3]
         name = re.sub(r"[^A-Za-z0-9]+", "_", stated).strip("_").lower()
