@@ -23,6 +23,7 @@ from skillruntime.testing.skill_tests.search.reached_lines import (
     TracingSandbox,
     noted_steps,
 )
+from tests import needs
 from tests.testing.test_skill_tests import checks_of, outcome, write_skill
 
 SCRIPT = """\
@@ -305,3 +306,41 @@ def test_a_case_that_yaml_reads_in_another_way_is_not_recorded(tmp_path: Path) -
 
     assert '"n": 1.5' in (directory / "tests/cases.yaml").read_text()
     assert result.failures == []
+
+
+@pytest.mark.processes
+def test_a_value_that_a_refusal_lists_is_tried_in_the_same_call(tmp_path: Path) -> None:
+    code = """
+    names = {"left": ["src" + "/one.py", "two " + "words"], "right": ["thr" + "ee"]}
+    found = names.get(sent.get("side"), [])
+    wanted = sent.get("only")
+    if wanted and found and wanted[0] not in found:
+        sys.exit(f"no such file. Its files: {', '.join(found)}.")
+    result = {"text": " ".join(wanted and found and wanted or found)}
+    """
+    side = {"enum": ["left", "right", "none"], "default": "none"}
+    only = {"type": "array", "items": {"type": "string"}, "maxItems": 2}
+
+    cases = recorded_text(tmp_path, code, side=side, only=only)
+
+    assert '"only": ["src/one.py"]' in cases or '"only": ["three"]' in cases
+
+
+@pytest.mark.processes
+def test_only_a_call_that_needs_a_repository_is_made_in_one(tmp_path: Path) -> None:
+    """The others are recorded, since a case has no repository."""
+    needs.program("git")
+    code = """
+    import subprocess
+    result = {"text": "a repository" if os.path.exists(".git") else "none"}
+    if "text" not in sent:
+        command = ["git", "rev-parse", "--is-inside-work-tree"]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode:
+            sys.exit(answer.stderr)
+    """
+
+    cases = recorded_text(tmp_path, code, text={"type": "string"})
+
+    assert '"none"' in cases
+    assert "repository" not in cases

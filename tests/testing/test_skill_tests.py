@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from skillruntime.testing import CallableResult, SkillTests, run_skill_tests
-from skillruntime.testing.skill_tests.inputs.made_files import made_file
+from skillruntime.testing.skill_tests.inputs import made_files, office_documents
 from tests import needs
 
 CONTRACT: dict[str, Any] = {
@@ -485,16 +485,45 @@ def test_made_documents_are_what_their_suffix_says() -> None:
     import pypdf
     import python_calamine
 
-    workbook = python_calamine.load_workbook(io.BytesIO(made_file("a.xlsx") or b""))
-    document = pypdf.PdfReader(io.BytesIO(made_file("a.pdf") or b""))
-    archive = zipfile.ZipFile(io.BytesIO(made_file("a.docx") or b""))
+    workbook = python_calamine.load_workbook(
+        io.BytesIO(made_files.made_file("a.xlsx") or b"")
+    )
+    document = pypdf.PdfReader(io.BytesIO(made_files.made_file("a.pdf") or b""))
+    archive = zipfile.ZipFile(io.BytesIO(made_files.made_file("a.docx") or b""))
 
     rows = workbook.get_sheet_by_index(0).to_python()
     assert rows[1] == ["Ann", "north", "2024-11-20", 3, 12.5]
     assert workbook.sheet_names == ["Sheet1", "Sheet2"]
     assert document.pages[9].extract_text() == "A line of text on page 10."
     text = ElementTree.fromstring(archive.read("word/document.xml")).itertext()
-    assert "".join(text) == "A paragraph of text.Another one, by Zoë."
+    assert "A paragraph of text.Another one, by Zoë." in "".join(text)
+
+
+def test_a_made_workbook_has_the_cells_that_were_asked_for() -> None:
+    python_calamine = needs.package("python_calamine")
+
+    data = office_documents.workbook(
+        {"Cells": [["a & b", None, True], [1.5, "=A2*2"]], "Empty": []}
+    )
+
+    read = python_calamine.load_workbook(io.BytesIO(data))
+    assert read.get_sheet_by_name("Cells").to_python()[0] == ["a & b", "", True]
+    assert read.get_sheet_by_name("Empty").to_python() == []
+
+
+@pytest.mark.parametrize("suffix", office_documents.OFFICE_SUFFIXES)
+def test_a_made_document_declares_each_of_its_parts(suffix: str) -> None:
+    parts = office_documents.unpacked(made_files.made_file(f"a{suffix}") or b"")
+
+    declared = parts["[Content_Types].xml"].decode()
+    related = "".join(
+        text.decode() for name, text in parts.items() if name.endswith(".rels")
+    )
+    for name, text in parts.items():
+        ElementTree.fromstring(text)
+        if not name.endswith(".rels") and name != "[Content_Types].xml":
+            assert f'PartName="/{name}"' in declared
+            assert name.partition("/")[2] in related
 
 
 @pytest.mark.processes

@@ -22,7 +22,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
 )
 from skillruntime.testing.skill_tests.inputs.repository import make_repository
 from skillruntime.testing.skill_tests.inputs.sample_files import sample_for
-from skillruntime.testing.skill_tests.lessons import Lessons
+from skillruntime.testing.skill_tests.lessons import Lessons, asks_for_repository
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.reached_lines import noted_steps
 from skillruntime.testing.skill_tests.subject import Subject
@@ -98,7 +98,17 @@ class Caller:
         return await self._called_without_a_file(run)
 
     async def call_with(self, case: Case, files: Mapping[str, bytes]) -> Run:
-        """Make one call in a workspace with *files*, and return the run."""
+        """Make one call in a workspace with *files*, and return the run. If the script
+        asks for a Git repository, and this is known, the workspace becomes one.
+        """
+        run = await self._call_in_workspace(case, files, is_repository=False)
+        if self.lessons.needs_repository and asks_for_repository(run):
+            run = await self._call_in_workspace(case, files, is_repository=True)
+        return run
+
+    async def _call_in_workspace(
+        self, case: Case, files: Mapping[str, bytes], *, is_repository: bool
+    ) -> Run:
         subject = self.subject
         stated = subject.contract.run.get("timeout_seconds")
         has_own_timeout = isinstance(stated, int | float)
@@ -111,7 +121,7 @@ class Caller:
             workspace.mkdir()
             files = _written(workspace, files)
             of_git: dict[str, bytes] = {}
-            if self.lessons.needs_repository:
+            if is_repository:
                 of_git = make_repository(workspace)
             with subject.runtime.session(workspace=workspace) as session:
                 response = await session.call(
@@ -134,6 +144,7 @@ class Caller:
                 places=places,
                 timeout=timeout,
                 has_own_timeout=has_own_timeout,
+                in_repository=is_repository,
             )
 
     async def call_traced(self, case: Case, files: Mapping[str, bytes]) -> Run:

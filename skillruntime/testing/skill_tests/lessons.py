@@ -30,7 +30,7 @@ from skillruntime.testing.skill_tests.subject import Subject
 if TYPE_CHECKING:
     from skillruntime.testing.skill_tests.runs import Run
 
-__all__ = ["Lessons"]
+__all__ = ["Lessons", "asks_for_repository"]
 
 Place = tuple[str, int | None]
 """A parameter whose value is a text, or an item of one whose value is a list of
@@ -111,7 +111,7 @@ class Lessons:
     """The directories that have the files for which the source looks."""
 
     needs_repository: bool = False
-    """Whether the workspace must be a Git repository."""
+    """Whether the workspace of a call that asks for a Git repository becomes one."""
 
     may_need_repository: bool = True
     """Whether it can still be learned that the workspace must be one."""
@@ -421,6 +421,13 @@ class Lessons:
         documents = self.subject.json_documents
         self.tried_documents = min(self.tried_documents, len(documents)) + 1
         return self.tried_documents <= len(documents)
+
+
+def asks_for_repository(run: Run) -> bool:
+    """Return whether *run* failed because its workspace is not a Git repository."""
+    if run.has_ended_well:
+        return False
+    return any(map(_NOT_A_REPOSITORY.search, _Failed.of(run).lines))
 
 
 @dataclass(frozen=True, slots=True)

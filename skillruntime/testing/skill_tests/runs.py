@@ -39,6 +39,8 @@ class Run:
     """Directories that the answer may name: the skill's directory and the workspace."""
     timeout: float
     has_own_timeout: bool
+    in_repository: bool
+    """Whether the workspace was a made Git repository, which no case can repeat."""
     steps: frozenset[Step] = frozenset()
     """What the script executed; empty if it was not traced."""
 
@@ -86,3 +88,11 @@ class Run:
         if not errors:
             return "no result"
         return errors[0].message
+
+    @property
+    def advice(self) -> str:
+        """The message of its first error, and the next step; empty without an error."""
+        return "\n".join(
+            f"{error.message}\n{error.suggested_action or ''}"
+            for error in self.response.errors[:1]
+        )

@@ -249,7 +249,7 @@ def _most_telling(runs: Sequence[Run]) -> list[Run]:
     """
     own = [run for run in runs if run.case.kind == "own"]
     usable = [run for run in runs if run.has_ended_well or _is_refusal(run)]
-    usable = [run for run in usable if run.case.kind != "own"]
+    usable = [run for run in usable if run.case.kind != "own" and not run.in_repository]
     examples = []
     others = []
     refusals = []

@@ -15,6 +15,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     made_file,
     made_pdf,
 )
+from skillruntime.testing.skill_tests.inputs.office_documents import workbook
 from skillruntime.testing.skill_tests.inputs.script_literals import Literals
 
 __all__ = ["directory_variants", "file_variants", "file_with_all", "files_for"]
@@ -47,6 +48,15 @@ id,email,when,amount,rate,active,weight,other,text
 """
 _ROWS = "1,2024-01-15,Ann,3.5\n2,2024-02-29,Bob,4\n3,2024-12-31,Ann,-1\n"
 _LONGEST_WORDS = 600
+_CELLS = (
+    ("name", "amount", "paid", "total"),
+    ("Ann", 1234.5, True, "=B2*2"),
+    (None, -3, False, "=SUM(B2:B3)"),
+    ("Zoë & <Eve>", None, None, "=B4/0"),
+    ("2024-11-20", "n/a", "", 0),
+)
+"""The cells of a sheet with formulas and missing values."""
+
 _DIFF = """\
 From: Ann <ann@example.org>
 Subject: [PATCH] Several changes
@@ -103,6 +113,10 @@ def file_variants(
     """
     if suffix == ".pdf":
         yield "formless.pdf", made_pdf(has_form=False)
+    if suffix == ".xlsx":
+        yield "gaps.xlsx", workbook({"Data": _CELLS, "Empty": ()})
+        yield "short.xlsx", workbook({"Sheet1": _CELLS[:1]})
+        yield "empty.xlsx", workbook({"Sheet1": ()})
     if suffix.lower() not in _TEXT_SUFFIXES:
         return
     if suffix in (*JSON_SUFFIXES, ".jsonl"):

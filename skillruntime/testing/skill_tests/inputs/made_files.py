@@ -4,20 +4,25 @@ the fixtures below the skill's own ``tests/``.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import struct
-import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from skillruntime.catalog.directory_walk import walk
+from skillruntime.testing.skill_tests.inputs.office_documents import (
+    OFFICE_SUFFIXES,
+    presentation,
+    text_document,
+    unpacked,
+    workbook,
+)
 
 __all__ = [
     "DIRECTORY_FILES",
@@ -191,35 +196,6 @@ _DRAWN = (
 )
 """Two lines across a page and a box between them."""
 
-_DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
-_SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-_SLIDES = "http://schemas.openxmlformats.org/presentationml/2006/main"
-_OFFICE = {
-    ".docx": (
-        "word/document.xml",
-        "wordprocessingml.document",
-        f'<w:document xmlns:w="{_WORD}"><w:body><w:p><w:r><w:t>A paragraph of text.'
-        "</w:t></w:r></w:p><w:p><w:r><w:t>Another one, by Zoë.</w:t></w:r></w:p>"
-        "<w:sectPr/></w:body></w:document>",
-    ),
-    ".xlsx": (
-        "xl/workbook.xml",
-        "spreadsheetml.sheet",
-        f'<workbook xmlns="{_SHEET}" xmlns:r="{_DOCUMENT}"><sheets>'
-        '<sheet name="Sheet1" sheetId="1" r:id="rId1"/>'
-        '<sheet name="Sheet2" sheetId="2" r:id="rId2"/></sheets></workbook>',
-    ),
-    ".pptx": (
-        "ppt/presentation.xml",
-        "presentationml.presentation",
-        f'<p:presentation xmlns:p="{_SLIDES}"><p:sldSz cx="9144000" cy="6858000"/>'
-        '<p:notesSz cx="6858000" cy="9144000"/></p:presentation>',
-    ),
-}
-"""The main part of a document, its content type, and its text."""
-
 DIRECTORY_FILES: Mapping[str, bytes] = {
     f"example{suffix}": _TEXTS[suffix].encode()
     for suffix in (".md", ".json", ".csv", ".py", ".html")
@@ -247,7 +223,7 @@ def made_file(name: str) -> bytes | None:
         return _png()
     if suffix == ".pdf":
         return made_pdf(has_form=True)
-    if suffix in _OFFICE:
+    if suffix in OFFICE_SUFFIXES:
         return _office_document(suffix)
     return None
 
@@ -256,14 +232,13 @@ def unpacked_parts(path: str) -> dict[str, bytes]:
     """Return the parts of the made Office document that has *path* as a part or as a
     directory of parts, by their paths; none if no document has it.
 
-    >>> [*unpacked_parts("word/document.xml")]
-    ['[Content_Types].xml', '_rels/.rels', 'word/document.xml']
+    >>> [*unpacked_parts("xl")][:3]
+    ['[Content_Types].xml', '_rels/.rels', 'xl/workbook.xml']
     """
-    for kind in _OFFICE:
-        with zipfile.ZipFile(io.BytesIO(_office_document(kind))) as package:
-            names = package.namelist()
-            if any(name == path or name.startswith(f"{path}/") for name in names):
-                return {name: package.read(name) for name in names}
+    for suffix in OFFICE_SUFFIXES:
+        parts = unpacked(_office_document(suffix))
+        if any(name == path or name.startswith(f"{path}/") for name in parts):
+            return parts
     return {}
 
 
@@ -448,54 +423,10 @@ def made_pdf(*, has_form: bool) -> bytes:
     return document + b"startxref\n%d\n%%%%EOF\n" % table
 
 
-def _office_document(kind: str) -> bytes:
-    """Return a small document of Word, Excel or PowerPoint (ECMA-376): a ZIP archive
-    whose main part has one text.
-    """
-    main_part, content_type, text = _OFFICE[kind]
-    parts = {
-        "[Content_Types].xml": (
-            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/'
-            'content-types"><Default Extension="rels" ContentType="application/'
-            'vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
-            f'ContentType="application/xml"/><Override PartName="/{main_part}" '
-            f'ContentType="application/vnd.openxmlformats-officedocument.'
-            f'{content_type}.main+xml"/></Types>'
-        ),
-        "_rels/.rels": (
-            f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="rId1" '
-            f'Type="{_DOCUMENT}/officeDocument" Target="{main_part}"/></Relationships>'
-        ),
-        main_part: text,
-    }
-    if kind == ".xlsx":
-        parts["xl/_rels/workbook.xml.rels"] = (
-            f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="rId1" '
-            f'Type="{_DOCUMENT}/worksheet" Target="worksheets/sheet1.xml"/>'
-            f'<Relationship Id="rId2" Type="{_DOCUMENT}/worksheet" '
-            'Target="worksheets/sheet2.xml"/></Relationships>'
-        )
-        parts["xl/worksheets/sheet1.xml"] = _worksheet(_TABLE)
-        parts["xl/worksheets/sheet2.xml"] = _worksheet(_TABLE[:4])
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, part in parts.items():
-            declared = (
-                f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n{part}'
-            )
-            file.writestr(zipfile.ZipInfo(name), declared)
-    return archive.getvalue()
-
-
-def _worksheet(table: Sequence[Sequence[Any]]) -> str:
-    rows = ""
-    for row in table:
-        cells = "".join(map(_cell, row))
-        rows += f"<row>{cells}</row>"
-    return f'<worksheet xmlns="{_SHEET}"><sheetData>{rows}</sheetData></worksheet>'
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f"<c><v>{value}</v></c>"
-    return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+def _office_document(suffix: str) -> bytes:
+    """Return the made document of Word, Excel or PowerPoint with this *suffix*."""
+    if suffix == ".docx":
+        return text_document()
+    if suffix == ".pptx":
+        return presentation()
+    return workbook({"Sheet1": _TABLE, "Sheet2": _TABLE[:4]})

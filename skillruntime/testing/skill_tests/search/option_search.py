@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +25,20 @@ from skillruntime.testing.skill_tests.runs import Run
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["runs_at_bounds", "search_options", "telling_runs"]
+__all__ = ["named_texts", "runs_at_bounds", "search_options", "telling_runs"]
 
 _MOST_TRIES = 10
 """The most calls for one option."""
 
 _MOST_BASES = 3
 _MOST_TEXTS = 3
+_MOST_NAMED = 2
 _EXISTING = "existing"
 _MADE = "made"
 _QUOTED = re.compile(r"'([^'\n]{1,60})'|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`")
+_LISTED = re.compile(r":[ \t]+([^\n:'\"`]{1,1000})(?=\n|\Z)")
+_BETWEEN_ITEMS = re.compile(r", (?:and |or )?|(?<=\w) (?:and|or) (?=\w)")
+_LONGEST_ITEM = 60
 
 Make = Callable[[Case], Awaitable[Run | None]]
 """Makes a call, and returns None if no more calls are allowed."""
@@ -53,8 +57,9 @@ async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> Non
     while pending:
         for name, cases in [*pending.items()]:
             telling = telling_runs(runs).get(name)
+            is_told = telling is not None and _is_steady(telling)
             case = next(cases, None)
-            if case is None or (telling is not None and telling.has_ended_well):
+            if case is None or is_told:
                 del pending[name]
             elif await make(case) is None:
                 return
@@ -70,13 +75,15 @@ def _document_of(contract: Contract) -> Mapping[str, Any]:
 def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
     """Return, for each option that changes an answer, a run with it: its answer differs
     from that of the same call without it. A successful run is preferred to one that the
-    script refused.
+    script refused, and one in an ordinary workspace to one in a made repository.
     """
     known = {}
     for run in runs:
         known[_key(run.case.arguments)] = run
     found: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: not run.has_ended_well):
+    for run in sorted(
+        runs, key=lambda run: (not _is_steady(run), not run.has_ended_well)
+    ):
         for name in run.case.arguments:
             other = known.get(_key(_without(run.case.arguments, name)))
             if other is None or other.answer == run.answer:
@@ -84,6 +91,11 @@ def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
             if run.has_ended_well or other.has_ended_well:
                 found.setdefault(name, run)
     return found
+
+
+def _is_steady(run: Run) -> bool:
+    """Return whether *run* ended well where a recorded case is repeated."""
+    return run.has_ended_well and not run.in_repository
 
 
 def runs_at_bounds(runs: Sequence[Run]) -> Iterator[Run]:
@@ -105,10 +117,12 @@ def runs_at_bounds(runs: Sequence[Run]) -> Iterator[Run]:
 
 
 def _further_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[Case]:
-    """Yield calls with and without the option *name* that were not made."""
+    """Yield calls with and without the option *name* that were not made; the run of
+    each is among *runs* when the next one is asked for.
+    """
     contract = caller.subject.contract
     made = {_key(run.case.arguments) for run in runs}
-    for case in _possible_cases(caller, name, [*runs]):
+    for case in _possible_cases(caller, name, runs):
         key = _key(case.arguments)
         if key not in made and contract.input.is_valid(case.arguments):
             made.add(key)
@@ -126,14 +140,14 @@ def _possible_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[
             case = _case({**base, name: value}, name, has_outputs=has_outputs)
             yield case
     # Then the longest call: what an option changes may need the other options.
-    longest = bases[-1]
-    yield _case(longest, name)
-    for value in values[:2]:
-        yield _case({**longest, name: value}, name)
-    for base in bases[:_MOST_BASES]:
-        for value in values:
+    for base in (bases[-1], *bases[:_MOST_BASES]):
+        yield _case(base, name)
+        for value in values[:2]:
             yield _case({**base, name: value}, name)
-            yield _case(base, name)
+        yield from _named_cases(caller.subject.contract, name, runs)
+    for base in bases[:_MOST_BASES]:
+        for value in values[2:]:
+            yield _case({**base, name: value}, name)
 
 
 def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) -> Case:
@@ -195,12 +209,7 @@ def _values(contract: Contract, name: str, runs: Sequence[Run]) -> list[Any]:
         elif value not in refused:
             refused.append(value)
     texts = [*_offered_texts(name, runs), *_names_in_files(runs)][:_MOST_TEXTS]
-    offered: list[Any] = []
-    if part.get("type") == "string" and "enum" not in part:
-        offered += texts
-    elif part.get("type") == "array":
-        offered += [[text] for text in texts]
-    return [*taken[:1], *offered, *taken[1:], *refused]
+    return [*taken[:1], *_of_type(part, texts), *taken[1:], *refused]
 
 
 def _names_in_files(runs: Sequence[Run]) -> Iterator[str]:
@@ -212,16 +221,66 @@ def _names_in_files(runs: Sequence[Run]) -> Iterator[str]:
             return
 
 
+def _named_cases(contract: Contract, name: str, runs: Sequence[Run]) -> Iterator[Case]:
+    """Yield the calls that the script refused, the longest first, with the values that
+    it names when it refuses the option.
+    """
+    part = _document_of(contract)["properties"][name]
+    refused = [run for run in runs if _is_refused_for(run, name)]
+    refused.sort(key=lambda run: len(run.case.arguments), reverse=True)
+    for run in refused[:_MOST_BASES]:
+        texts = _offered_texts(name, [run])
+        for value in _of_type(part, islice(texts, _MOST_NAMED)):
+            yield _case({**run.case.arguments, name: value}, name)
+
+
+def _is_refused_for(run: Run, name: str) -> bool:
+    """Return whether the script refused *run*, which was made for the option *name*."""
+    is_of_option = run.case.parameter == name and name in run.case.arguments
+    return is_of_option and not run.has_ended_well
+
+
+def _of_type(part: Mapping[str, Any], texts: Iterable[str]) -> list[Any]:
+    """Return *texts* as values of a property with the schema *part*, if it takes texts
+    or lists.
+    """
+    if part.get("type") == "string" and "enum" not in part:
+        return [*texts]
+    if part.get("type") == "array":
+        return [[text] for text in texts]
+    return []
+
+
 def _offered_texts(name: str, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the texts that the script quotes when it refuses a value of the option."""
+    """Yield the texts that the script quotes, or lists behind a colon, when it refuses
+    a value of the option.
+    """
     for run in runs:
-        if run.has_ended_well or run.case.parameter != name:
+        if not _is_refused_for(run, name):
             continue
-        sent = json.dumps(run.case.arguments.get(name))
-        for match in _QUOTED.finditer(run.first_message):
-            text = match[match.lastindex or 0]
+        sent = json.dumps(run.case.arguments[name])
+        for text in named_texts(run.advice):
             if text not in sent:
                 yield text
+
+
+def named_texts(message: str) -> Iterator[str]:
+    """Yield the texts that *message* quotes, then those that it lists behind a colon.
+
+    >>> [*named_texts("No file 'x'. Its files: src/one.py, new name.txt.")]
+    ['x', 'src/one.py', 'new name.txt']
+    >>> [*named_texts("Not found: the file that was named")]
+    []
+    """
+    for match in _QUOTED.finditer(message):
+        yield match[match.lastindex or 0]
+    for match in _LISTED.finditer(message):
+        items = _BETWEEN_ITEMS.split(match[1].rstrip(". "))
+        # One item with several words is a sentence.
+        if len(items) > 1 or " " not in items[0]:
+            for item in items:
+                if len(item) <= _LONGEST_ITEM:
+                    yield item
 
 
 def _without(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
