@@ -23,6 +23,9 @@ __all__ = ["directory_variants", "file_variants", "file_with_all", "files_for"]
 _LONG = 200_000
 _REPEATED = 20
 _MOST_FILES = 60
+_MANY = 120
+"""More files of a kind are never made."""
+
 _LONGEST_SUFFIX = 4
 _TEXT_SUFFIXES = frozenset(
     {".csv", ".tsv", ".txt", ".md", ".log", ".html", ".xml", ".yaml", ".yml", ".toml"}
@@ -163,7 +166,7 @@ def directory_variants(
 ) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yield the names of directories, each with its files by path: all kinds and names
     that the script looks for, with the texts that it looks for; then those of each kind
-    alone.
+    alone; then more files of a kind than a length at which the script cuts.
     """
     files = files_for(literals, document)
     yield _DIRECTORY, _below(_DIRECTORY, files)
@@ -175,6 +178,24 @@ def directory_variants(
         yield name, _below(name, own)
         if 0 < len(plain) < len(own):
             yield f"{name}_plain", _below(f"{name}_plain", plain)
+    lengths = [length for length in literals.lengths if length < _MANY]
+    if lengths:
+        yield from _many_files(files, max(lengths) + 1)
+
+
+def _many_files(
+    files: Mapping[str, bytes], number: int
+) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield a directory with *number* files of each kind in *files*."""
+    name = f"{_DIRECTORY}_many"
+    kinds = {}
+    for path, data in files.items():
+        kinds.setdefault(os.path.splitext(path)[1], data)  # noqa: PTH122
+    many = {}
+    for suffix, data in kinds.items():
+        for place in range(number):
+            many[f"part{place}{suffix}"] = data
+    yield name, _below(name, many)
 
 
 def _below(name: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -190,6 +190,21 @@ _TEXTS = {
     "<rect width='8' height='8'/></svg>\n",
 }
 _PDF_PAGES = 10
+_CHECKED = b"/V/Off/AS/Off/AP<</N<</Yes 4 0 R/Off 5 0 R>>>>"
+_FORM_FIELDS = (
+    b"/FT/Tx/T(name)/V(Ann)",
+    b"/FT/Btn/T(agreed)" + _CHECKED,
+    b"/FT/Btn/Ff 49152/T(paid)" + _CHECKED,
+    b"/FT/Ch/Ff 131072/T(size)/Opt[(small)(large)]/V(small)",
+    b"/FT/Ch/Ff 2097152/T(days)/Opt[(Mo)(Tu)(We)]/V(Mo)",
+    b"/FT/Tx/Ff 1/T(number)/V(7)",
+    b"/FT/Tx/Ff 4096/T(notes)/MaxLen 40",
+)
+"""A text; a check box; a radio button; a list that drops down; one of several choices;
+a text that is read only; a text of several lines. The flags are those of tables 221 to
+230 of ISO 32000-1.
+"""
+
 _DRAWN = (
     b" 0.5 w 72.127 700.373 m 539.651 700.373 l S 72.127 640.258 m 539.651 640.258 l S"
     b" 90.346 660.127 10.251 10.251 re S"
@@ -381,26 +396,34 @@ def _png() -> bytes:
 
 def made_pdf(*, has_form: bool) -> bytes:
     """Return a document of ten pages, each with another line of text; with *has_form*,
-    the first page has a field for a text and a check box (PDF 1.4).
+    the first page has a field of each kind: texts, a check box, two radio buttons, and
+    lists to choose from (PDF 1.4).
     """
+    widgets = _FORM_FIELDS if has_form else ()
+    first_field = 6
+    fields = b" ".join(b"%d 0 R" % (first_field + n) for n in range(len(widgets)))
+    first_page = first_field + len(widgets)
     catalog = b""
     first_page_has = b""
     if has_form:
-        catalog = b"/AcroForm<</Fields[4 0 R 5 0 R]/DA(/F1 12 Tf 0 g)>>"
-        first_page_has = b"/Annots[4 0 R 5 0 R]"
-    first_page = 7
+        catalog = b"/AcroForm<</Fields[%b]/DA(/F1 12 Tf 0 g)>>" % fields
+        first_page_has = b"/Annots[%b]" % fields
     numbers = range(first_page, first_page + 2 * _PDF_PAGES, 2)
     pages = b" ".join(b"%d 0 R" % number for number in numbers)
+    mark = b"<</Type/XObject/Subtype/Form/BBox[0 0 20 20]/Length 0>>stream\n\nendstream"
     objects = [
         b"<</Type/Catalog/Pages 2 0 R%b>>" % catalog,
         b"<</Type/Pages/Kids[%b]/Count %d>>" % (pages, _PDF_PAGES),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Ann)/Rect[72 600 272 620]"
-        b"/DA(/F1 12 Tf 0 g)/P 7 0 R>>",
-        b"<</Type/Annot/Subtype/Widget/FT/Btn/T(agreed)/V/Off/AS/Off"
-        b"/Rect[72 560 92 580]/AP<</N<</Yes 6 0 R/Off 6 0 R>>>>/P 7 0 R>>",
-        b"<</Type/XObject/Subtype/Form/BBox[0 0 20 20]/Length 0>>stream\n\nendstream",
+        mark,
+        mark,
     ]
+    for place, widget in enumerate(widgets):
+        bottom = 640 - 40 * place
+        objects.append(
+            b"<</Type/Annot/Subtype/Widget%b/Rect[72 %d 272 %d]/DA(/F1 12 Tf 0 g)"
+            b"/P %d 0 R>>" % (widget, bottom, bottom + 20, first_page)
+        )
     for page, number in enumerate(numbers, 1):
         content = b"BT /F1 12 Tf 72 720 Td (A line of text on page %d.) Tj ET" % page
         content += _DRAWN
