@@ -127,6 +127,8 @@ def file_variants(
             yield f"members{suffix}", document
             yield f"several{suffix}", b"[%b, %b]" % (document, document)
         yield f"nested{suffix}", _JSON
+        if suffix in JSON_SUFFIXES:
+            yield f"wrapped{suffix}", b'{"rows": %b}' % data
     else:
         found = literals.as_text().encode()
         if found:
@@ -188,10 +190,10 @@ def _many_files(
 ) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yield a directory with *number* files of each kind in *files*."""
     name = f"{_DIRECTORY}_many"
-    kinds = {}
+    kinds: dict[str, bytes] = {}
     for path, data in files.items():
         kinds.setdefault(os.path.splitext(path)[1], data)  # noqa: PTH122
-    many = {}
+    many: dict[str, bytes] = {}
     for suffix, data in kinds.items():
         for place in range(number):
             many[f"part{place}{suffix}"] = data

@@ -35,7 +35,8 @@ class Literals:
     """The literals of a script and of its own modules, each in the order of the source.
 
     ``beside`` are those that are compared with something of a name, by that name:
-    ``args.mode == "fast"`` is under ``args`` and ``mode``. ``keys`` are the names of
+    ``args.mode == "fast"`` is under ``args`` and ``mode``, and ``{"mode": "fast"}`` in a
+    table is under ``mode``. ``keys`` are the names of
     members that it reads, ``texts`` what it looks for, and ``patterns`` texts that its
     regular expressions match.
     """
@@ -171,13 +172,24 @@ def _read_comparison(sides: list[ast.expr], found: Literals) -> None:
 
 
 def _read_table(node: ast.expr, found: Literals) -> None:
-    """Add the texts of a table, such as a list of words or patterns."""
+    """Add the texts of a table, such as a list of words or patterns; those of a member
+    are compared with a parameter of its name.
+    """
     for part in ast.walk(node):
+        if isinstance(part, ast.Dict):
+            _read_members(part, found)
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             if "\\" in part.value:
                 _add_pattern(part.value, found)
             else:
                 _add(part.value, found)
+
+
+def _read_members(node: ast.Dict, found: Literals) -> None:
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+            if isinstance(key.value, str) and isinstance(value.value, str):
+                found.beside.setdefault(key.value, []).append(value.value)
 
 
 def _constants(node: ast.expr) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     names_in_file,
 )
 from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.subject import Subject
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -133,7 +134,7 @@ def _possible_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[
     bases = [*_bases(name, runs)]
     if not bases:
         return
-    values = _values(caller.subject.contract, name, runs)
+    values = _values(caller.subject, name, runs)
     for base, has_outputs in _with_other_files(caller, bases):
         yield _case(base, name, has_outputs=has_outputs)
         for value in values[:2]:
@@ -193,11 +194,11 @@ def _with_other_files(
         yield made, False
 
 
-def _values(contract: Contract, name: str, runs: Sequence[Run]) -> list[Any]:
-    """Return values for the option: those that the script took, texts that the script
-    or its files offer, and those that the script refused.
+def _values(subject: Subject, name: str, runs: Sequence[Run]) -> list[Any]:
+    """Return values for the option: those that the script took, texts that the script,
+    its source or its files offer, and those that the script refused.
     """
-    part = _document_of(contract)["properties"][name]
+    part = _document_of(subject.contract)["properties"][name]
     taken: list[Any] = []
     refused: list[Any] = []
     for run in runs:
@@ -208,8 +209,14 @@ def _values(contract: Contract, name: str, runs: Sequence[Run]) -> list[Any]:
             taken.append(value)
         elif value not in refused:
             refused.append(value)
-    texts = [*_offered_texts(name, runs), *_names_in_files(runs)][:_MOST_TEXTS]
-    return [*taken[:1], *_of_type(part, texts), *taken[1:], *refused]
+    in_source = filter(_is_text, subject.literals.beside.get(name, []))
+    texts = [*_offered_texts(name, runs), *in_source, *_names_in_files(runs)]
+    offered = _of_type(part, texts[:_MOST_TEXTS])
+    return [*taken[:1], *offered, *taken[1:], *refused]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _names_in_files(runs: Sequence[Run]) -> Iterator[str]:
