@@ -58,9 +58,9 @@ async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> Non
     while pending:
         for name, cases in [*pending.items()]:
             telling = telling_runs(runs).get(name)
-            is_told = telling is not None and _is_steady(telling)
+            is_settled = telling is not None and _is_steady(telling)
             case = next(cases, None)
-            if case is None or is_told:
+            if case is None or is_settled:
                 del pending[name]
             elif await make(case) is None:
                 return
