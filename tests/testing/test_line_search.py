@@ -344,25 +344,3 @@ def test_only_a_call_that_needs_a_repository_is_made_in_one(tmp_path: Path) -> N
 
     assert '"none"' in cases
     assert "repository" not in cases
-
-
-@pytest.mark.processes
-def test_commands_in_the_texts_of_the_script_are_calls(tmp_path: Path) -> None:
-    directory = tmp_path / "repeat"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text(
-        "---\nname: repeat\ndescription: Repeats a text.\n---\nNothing is shown.\n"
-    )
-    (directory / "scripts" / "repeat.py").write_text(
-        '"""Repeat a text.\n\nUsage:\n    python repeat.py --text "an example" --upper\n'
-        '"""\nimport argparse\nparser = argparse.ArgumentParser()\n'
-        'parser.add_argument("--text")\n'
-        'parser.add_argument("--upper", action="store_true")\n'
-        "sent = parser.parse_args()\n"
-        'if sent.upper: print((sent.text or "none").upper())\n'
-    )
-
-    outcome(tmp_path, record=True)
-
-    cases = (directory / "tests" / "cases.yaml").read_text()
-    assert '{"text": "an example", "upper": true}' in cases

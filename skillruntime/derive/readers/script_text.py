@@ -58,7 +58,7 @@ _LANGUAGES = {
     ),
     "other": lazy_pattern(
         rf"[ \t]*+(?:(?P<comment>\#[^\n]*+)|(?P<text>{_ONE_LINE})"
-        rf"|(?P<here><<[~-]?[\"']?(?P<until>[A-Z]\w*+)[\"']?)|{_REST})",
+        rf"|(?P<here><<(?P<indented>[~-])?[\"']?(?P<until>[A-Z]\w*+)[\"']?)|{_REST})",
         re.DOTALL,
     ),
 }
@@ -72,7 +72,7 @@ _ON_ONE_LINE = frozenset({"name", "number", "mark"})
 _OPERAND_BEFORE = frozenset({")", "]", "}"})
 _QUOTES = lazy_pattern(r"[rRbBfFuU]{0,2}(\"\"\"|'''|[\"'`])")
 _COMMENT_MARK = lazy_pattern(r"[ \t]*+(?:#++!?|//++|/?\*++/?)?(?:[ \t](?=[ \t]*+\S))?")
-_NAME_ALONE = lazy_pattern(r"(?m)^[ \t]*+([A-Z]\w*+)[ \t]*+(?:\n|\Z)")
+_NAME_ALONE = lazy_pattern(r"(?m)^([ \t]*+)([A-Z]\w*+)[ \t]*+\r?(?:\n|\Z)")
 _SHELL_COMMENT = lazy_pattern(r"(?m)^[ \t]*+#([^\n]*+)")
 
 
@@ -113,7 +113,7 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
     line = 1
     is_first = True
     before = Token("end", "", 1, 0)
-    ends: list[str] = []
+    ends: list[tuple[str, bool]] = []
     closing_lines = _ClosingLines(text)
     while index < len(text):
         match = language.match(text, index)
@@ -133,7 +133,7 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
             indent = start - line_start
             is_first = False
         if kind == "here":
-            ends.append(match["until"])
+            ends.append((match["until"], match["indented"] is not None))
         elif kind != "blank":
             inner = found if kind in _ON_ONE_LINE else _inner(found, kind)
             before = Token(kind, inner, line, indent)
@@ -142,8 +142,8 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
             line += found.count("\n")
         if kind == "end":
             line_start, is_first = index, True
-            for name in ends:
-                last = closing_lines.next_after(index, name)
+            for name, may_be_indented in ends:
+                last = closing_lines.next_after(index, name, may_be_indented)
                 if last is None:  # `list <<ITEM` appends
                     continue
                 body_end, index_after = last
@@ -185,17 +185,24 @@ class _ClosingLines:
         self._text = text
 
     @cached_property
-    def _by_name(self) -> dict[str, list[tuple[int, int]]]:
-        lines: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    def _by_name(self) -> dict[tuple[str, bool], list[tuple[int, int]]]:
+        """The start and the end of each line by its name and by whether lines with
+        blanks before the name are among them; the last comes first.
+        """
+        lines: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
         for match in _NAME_ALONE.finditer(self._text):
-            lines[match[1]].append(match.span())
+            lines[match[2], True].append(match.span())
+            if not match[1]:
+                lines[match[2], False].append(match.span())
         for spans in lines.values():
             spans.reverse()
         return lines
 
-    def next_after(self, index: int, name: str) -> tuple[int, int] | None:
+    def next_after(
+        self, index: int, name: str, may_be_indented: bool
+    ) -> tuple[int, int] | None:
         """Return the start and the end of the first line after *index* with *name*."""
-        spans = self._by_name.get(name, [])
+        spans = self._by_name.get((name, may_be_indented), [])
         while spans and spans[-1][0] < index:
             spans.pop()
         return spans[-1] if spans else None

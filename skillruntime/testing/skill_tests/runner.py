@@ -15,14 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.derive.readers.script_text import script_texts, token_lines
-from skillruntime.derive.script_kind import script_kind
 from skillruntime.diagnostic import Severity
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
@@ -200,7 +198,7 @@ def _test_skill(
             ends=now + (ends - now) / (len(names) - number),
             fixtures=fixtures,
             samples=samples,
-            instructions=instructions + _commands_in_script(skill, contracts[name]),
+            instructions=instructions,
         )
         findings = Findings(Caller.of(subject), directory, CallableResult(name))
         own = [case for case in cases if case.is_for(name, len(contracts))]
@@ -226,26 +224,6 @@ def _instructions_of(skill: Skill) -> str:
                 with suppress(SkillRuntimeError):  # not text
                     texts.append(skill.read_resource(path))
     return "\n\n".join(texts)
-
-
-def _commands_in_script(skill: Skill, contract: Contract) -> str:
-    """Return the comments and texts of the script that name it, as a block of code:
-    they often show how it is called.
-    """
-    path = str(contract.run.get("script", ""))
-    try:
-        source = skill.read_resource(path)
-    except SkillRuntimeError:  # no script, or not text
-        return ""
-    kind = script_kind(source, path)
-    if not kind:
-        return ""
-    name = PurePosixPath(path).name
-    lines: list[str] = []
-    for token in script_texts(source, kind):
-        if name in token.text:
-            lines += token_lines(token)
-    return "\n\n~~~~~~sh\n" + "\n".join(lines) + "\n~~~~~~\n"
 
 
 def _add_broken(result: SkillResult, message: str) -> None:

@@ -191,6 +191,7 @@ _TEXTS = {
 }
 _PDF_PAGES = 10
 _CHECKED = b"/V/Off/AS/Off/AP<</N<</Yes 4 0 R/Off 5 0 R>>>>"
+_FONTS = b"/DR<</Font<</F1 3 0 R>>>>"
 _FORM_FIELDS = (
     b"/FT/Tx/T(name)/V(Ann)",
     b"/FT/Btn/T(agreed)" + _CHECKED,
@@ -200,9 +201,9 @@ _FORM_FIELDS = (
     b"/FT/Tx/Ff 1/T(number)/V(7)",
     b"/FT/Tx/Ff 4096/T(notes)/MaxLen 40",
 )
-"""A text; a check box; a radio button; a list that drops down; one of several choices;
-a text that is read only; a text of several lines. The flags are those of tables 221 to
-230 of ISO 32000-1.
+"""A text; a check box; a radio button; a list that drops down; a list of which several
+can be chosen; a text that is read only; a text of several lines. The flags are those of
+tables 221 to 230 of ISO 32000-1.
 """
 
 _DRAWN = (
@@ -396,7 +397,7 @@ def _png() -> bytes:
 
 def made_pdf(*, has_form: bool) -> bytes:
     """Return a document of ten pages, each with another line of text; with *has_form*,
-    the first page has a field of each kind: texts, a check box, two radio buttons, and
+    the first page has a field of each kind: texts, a check box, a radio button, and
     lists to choose from (PDF 1.4).
     """
     widgets = _FORM_FIELDS if has_form else ()
@@ -406,7 +407,7 @@ def made_pdf(*, has_form: bool) -> bytes:
     catalog = b""
     first_page_has = b""
     if has_form:
-        catalog = b"/AcroForm<</Fields[%b]/DA(/F1 12 Tf 0 g)>>" % fields
+        catalog = b"/AcroForm<</Fields[%b]/DA(/F1 12 Tf 0 g)%b>>" % (fields, _FONTS)
         first_page_has = b"/Annots[%b]" % fields
     numbers = range(first_page, first_page + 2 * _PDF_PAGES, 2)
     pages = b" ".join(b"%d 0 R" % number for number in numbers)

@@ -16,7 +16,6 @@ OFFICE_SUFFIXES = (".docx", ".xlsx", ".pptx")
 _RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 _CONTENT_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
-_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
 _SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _SLIDES = "http://schemas.openxmlformats.org/presentationml/2006/main"
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -81,26 +80,15 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[Cell]]]) -> bytes:
 
 
 def presentation() -> bytes:
-    """Return a presentation of PowerPoint with two slides; they have no layout."""
-    listed = ""
-    parts = {}
-    for number, title in enumerate(("Title", "Results by Zoë"), 1):
-        listed += f'<p:sldId id="{255 + number}" r:id="rId{number}"/>'
-        shapes = _shape(2, "title", [title]) + _shape(3, "body", ["one", "two"])
-        text = (
-            f'<p:sld xmlns:p="{_SLIDES}" xmlns:a="{_DRAWING}"><p:cSld><p:spTree>'
-            '<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/>'
-            f"</p:nvGrpSpPr><p:grpSpPr/>{shapes}</p:spTree></p:cSld></p:sld>"
-        )
-        kind = "presentationml.slide"
-        parts[f"slides/slide{number}.xml"] = ("slide", kind, text)
+    """Return a presentation of PowerPoint without slides, which would need a layout, a
+    master and a theme.
+    """
     return _document(
         "ppt/presentation.xml",
         "presentationml.presentation.main",
-        f'<p:presentation xmlns:p="{_SLIDES}" xmlns:r="{_RELATED}"><p:sldIdLst>'
-        f'{listed}</p:sldIdLst><p:sldSz cx="9144000" cy="6858000"/>'
+        f'<p:presentation xmlns:p="{_SLIDES}"><p:sldSz cx="9144000" cy="6858000"/>'
         '<p:notesSz cx="6858000" cy="9144000"/></p:presentation>',
-        parts,
+        {},
     )
 
 
@@ -126,18 +114,6 @@ def _cell(value: Cell) -> str:
     if value.startswith("="):
         return f"<c><f>{escape(value[1:])}</f></c>"
     return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-
-
-def _shape(number: int, kind: str, lines: Sequence[str]) -> str:
-    """Return a placeholder of a slide with a paragraph for each of *lines*."""
-    paragraphs = "".join(
-        f"<a:p><a:r><a:t>{escape(line)}</a:t></a:r></a:p>" for line in lines
-    )
-    return (
-        f'<p:sp><p:nvSpPr><p:cNvPr id="{number}" name="{kind}"/><p:cNvSpPr/>'
-        f'<p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr><p:spPr/>'
-        f"<p:txBody><a:bodyPr/>{paragraphs}</p:txBody></p:sp>"
-    )
 
 
 def _document(

@@ -36,9 +36,11 @@ _MOST_TEXTS = 3
 _MOST_NAMED = 2
 _EXISTING = "existing"
 _MADE = "made"
-_QUOTED = re.compile(r"'([^'\n]{1,60})'|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`")
-_LISTED = re.compile(r":[ \t]+([^\n:'\"`]{1,1000})(?=\n|\Z)")
-_BETWEEN_ITEMS = re.compile(r", (?:and |or )?|(?<=\w) (?:and|or) (?=\w)")
+_QUOTED = re.compile(
+    r"(?<!\w)'([^'\n]{1,60})'(?!\w)|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`"
+)
+_LISTED = re.compile(r":[ \t]++([^\s:'\"`][^\n:'\"`]{0,999}+)(?=\n|\Z)")
+_BETWEEN_ITEMS = re.compile(r"[,|] ?(?:and |or )?")
 _LONGEST_ITEM = 60
 
 Make = Callable[[Case], Awaitable[Run | None]]
@@ -282,11 +284,11 @@ def named_texts(message: str) -> Iterator[str]:
     for match in _QUOTED.finditer(message):
         yield match[match.lastindex or 0]
     for match in _LISTED.finditer(message):
-        items = _BETWEEN_ITEMS.split(match[1].rstrip(". "))
+        items = [item.strip("[]. ") for item in _BETWEEN_ITEMS.split(match[1])]
         # One item with several words is a sentence.
         if len(items) > 1 or " " not in items[0]:
             for item in items:
-                if len(item) <= _LONGEST_ITEM:
+                if 0 < len(item) <= _LONGEST_ITEM:
                     yield item
 
 
