@@ -496,7 +496,10 @@ def test_made_documents_are_what_their_suffix_says() -> None:
     assert workbook.sheet_names == ["Sheet1", "Sheet2"]
     assert document.pages[9].extract_text() == "A line of text on page 10."
     text = ElementTree.fromstring(archive.read("word/document.xml")).itertext()
-    assert "A paragraph of text.Another one, by Zoë." in "".join(text)
+    assert "".join(text) == (
+        "TitleA paragraph of text.Another one, by Zoë.onetwo"
+        "namevalueAnn3Bob10The last paragraph."
+    )
 
 
 def test_a_made_workbook_has_the_cells_that_were_asked_for() -> None:

@@ -143,10 +143,10 @@ def _tokens(text: str, language: re.Pattern[str], *, is_node: bool) -> Iterator[
         if kind == "end":
             line_start, is_first = index, True
             for name, may_be_indented in ends:
-                last = closing_lines.next_after(index, name, may_be_indented)
-                if last is None:  # `list <<ITEM` appends
+                closing = closing_lines.next_after(index, name, may_be_indented)
+                if closing is None:  # `list <<ITEM` appends
                     continue
-                body_end, index_after = last
+                body_end, index_after = closing
                 yield Token("text", text[index:body_end], line, 0)
                 line += text.count("\n", index, index_after)
                 index = line_start = index_after

@@ -208,7 +208,7 @@ class Lessons:
     def _learn_repository(self, failed: _Failed) -> bool:
         if self.needs_repository or not self.may_need_repository:
             return False
-        self.needs_repository = any(map(_NOT_A_REPOSITORY.search, failed.lines))
+        self.needs_repository = failed.asks_for_repository
         return self.needs_repository
 
     def _learn_words(self, failed: _Failed) -> bool:
@@ -427,7 +427,7 @@ def asks_for_repository(run: Run) -> bool:
     """Return whether *run* failed because its workspace is not a Git repository."""
     if run.has_ended_well:
         return False
-    return any(map(_NOT_A_REPOSITORY.search, _Failed.of(run).lines))
+    return _Failed.of(run).asks_for_repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +441,11 @@ class _Failed:
     lines: list[str]
     places: dict[Place, str]
     made: frozenset[str]
+
+    @property
+    def asks_for_repository(self) -> bool:
+        """Whether the script says that its workspace is not a Git repository."""
+        return any(map(_NOT_A_REPOSITORY.search, self.lines))
 
     @classmethod
     def of(cls, run: Run) -> _Failed:

@@ -92,7 +92,7 @@ class Run:
     @property
     def advice(self) -> str:
         """The message of its first error, and the next step; empty without an error."""
-        return "\n".join(
-            f"{error.message}\n{error.suggested_action or ''}"
-            for error in self.response.errors[:1]
-        )
+        errors = self.response.errors
+        if not errors:
+            return ""
+        return f"{errors[0].message}\n{errors[0].suggested_action or ''}"

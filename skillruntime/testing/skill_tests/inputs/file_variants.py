@@ -182,14 +182,12 @@ def directory_variants(
             yield f"{name}_plain", _below(f"{name}_plain", plain)
     lengths = [length for length in literals.lengths if length < _MANY]
     if lengths:
-        yield from _many_files(files, max(lengths) + 1)
+        many = f"{_DIRECTORY}_many"
+        yield many, _below(many, _many_files(files, max(lengths) + 1))
 
 
-def _many_files(
-    files: Mapping[str, bytes], number: int
-) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Yield a directory with *number* files of each kind in *files*."""
-    name = f"{_DIRECTORY}_many"
+def _many_files(files: Mapping[str, bytes], number: int) -> dict[str, bytes]:
+    """Return *number* files of each kind in *files*."""
     kinds: dict[str, bytes] = {}
     for path, data in files.items():
         kinds.setdefault(os.path.splitext(path)[1], data)  # noqa: PTH122
@@ -197,7 +195,7 @@ def _many_files(
     for suffix, data in kinds.items():
         for place in range(number):
             many[f"part{place}{suffix}"] = data
-    yield name, _below(name, many)
+    return many
 
 
 def _below(name: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

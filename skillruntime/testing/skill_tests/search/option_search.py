@@ -26,7 +26,7 @@ from skillruntime.testing.skill_tests.subject import Subject
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
-__all__ = ["named_texts", "runs_at_bounds", "search_options", "telling_runs"]
+__all__ = ["runs_at_bounds", "search_options", "telling_runs"]
 
 _MOST_TRIES = 10
 """The most calls for one option."""
@@ -268,17 +268,17 @@ def _offered_texts(name: str, runs: Sequence[Run]) -> Iterator[str]:
         if not _is_refused_for(run, name):
             continue
         sent = json.dumps(run.case.arguments[name])
-        for text in named_texts(run.advice):
+        for text in _named_texts(run.advice):
             if text not in sent:
                 yield text
 
 
-def named_texts(message: str) -> Iterator[str]:
+def _named_texts(message: str) -> Iterator[str]:
     """Yield the texts that *message* quotes, then those that it lists behind a colon.
 
-    >>> [*named_texts("No file 'x'. Its files: src/one.py, new name.txt.")]
+    >>> [*_named_texts("No file 'x'. Its files: src/one.py, new name.txt.")]
     ['x', 'src/one.py', 'new name.txt']
-    >>> [*named_texts("Not found: the file that was named")]
+    >>> [*_named_texts("Not found: the file that was named")]
     []
     """
     for match in _QUOTED.finditer(message):
