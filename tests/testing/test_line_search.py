@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -344,3 +345,51 @@ def test_only_a_call_that_needs_a_repository_is_made_in_one(tmp_path: Path) -> N
 
     assert '"none"' in cases
     assert "repository" not in cases
+
+
+CUTTING = {
+    "rows": "names = [row['name'] for row in rows]; shown = names[:100]",
+    "characters": "shown = [value[:40] for value in longest]",
+    "odd values": "shown = odd[:4]",
+    "groups": "shown = sorted({row['region'] for row in rows})[:25]",
+    "columns": "shown = list(rows[0])[:20]",
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("what", "suffix"), [("rows", ".json"), *((what, ".csv") for what in CUTTING)]
+)
+def test_a_recorded_case_has_more_than_a_script_shows(
+    tmp_path: Path, what: str, suffix: str
+) -> None:
+    """Else it would not show that a later version cuts elsewhere."""
+    if suffix == ".csv":
+        read = "rows = [*csv.DictReader(open(sent['path']))]"
+    else:
+        read = "rows = json.load(open(sent['path']))"
+    code = f"""
+    import csv
+    {read}
+    values = [str(value) for row in rows for value in row.values()]
+    longest = sorted(values, key=len)[-3:]
+    odd = [value for value in values if value.endswith("word35")]
+    {CUTTING[what]}
+    result = {{"text": json.dumps(shown)}}
+    """
+    directory = write_skill(
+        tmp_path,
+        code,
+        input={
+            **schema_of(path=PATH | {"examples": [f"input{suffix}"]}),
+            "required": ["path"],
+        },
+    )
+    outcome(tmp_path, calls=60, record=True)
+    script = directory / "scripts" / "repeat.py"
+    text = script.read_text()
+    changed = re.sub(r"\[:(\d+)", lambda cut: f"[:{int(cut[1]) + 1}", text)
+    script.write_text(changed)
+
+    assert changed != text
+    assert checks_of(outcome(tmp_path, calls=1)) == {"case"}

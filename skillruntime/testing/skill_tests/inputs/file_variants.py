@@ -5,9 +5,16 @@ values that are missing or of another form.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
+from skillruntime.testing.skill_tests.inputs.crowded_data import (
+    crowded_document,
+    crowded_lines,
+    crowded_rows,
+    crowded_table,
+)
 from skillruntime.testing.skill_tests.inputs.made_files import (
     DIRECTORY_FILES,
     JSON_SUFFIXES,
@@ -117,11 +124,15 @@ def file_variants(
     if suffix == ".pdf":
         yield "formless.pdf", made_pdf(has_form=False)
     if suffix == ".xlsx":
+        yield "crowded.xlsx", _crowded_workbook()
         yield "gaps.xlsx", workbook({"Data": _CELLS, "Empty": ()})
         yield "short.xlsx", workbook({"Sheet1": _CELLS[:1]})
         yield "empty.xlsx", workbook({"Sheet1": ()})
     if suffix.lower() not in _TEXT_SUFFIXES:
         return
+    crowded = _crowded(suffix, data)
+    if crowded is not None:
+        yield f"crowded{suffix}", crowded
     if suffix in (*JSON_SUFFIXES, ".jsonl"):
         if document is not None:
             yield f"members{suffix}", document
@@ -146,9 +157,30 @@ def file_variants(
     yield f"latin1{suffix}", text.encode("latin-1", errors="replace")
     yield f"marked{suffix}", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
     if suffix not in (*JSON_SUFFIXES, ".xml", ".svg"):
-        if len(data) * _REPEATED < _LONG:
+        if crowded is None and len(data) * _REPEATED < _LONG:
             yield f"long{suffix}", data * _REPEATED
         yield f"short{suffix}", data.partition(b"\n")[0]
+
+
+def _crowded(suffix: str, data: bytes) -> bytes | None:
+    """Return the file *data* with much more of what it has; None if its form does not
+    allow it.
+    """
+    if len(data) * _REPEATED >= _LONG:
+        return None
+    if suffix in (".csv", ".tsv"):
+        return crowded_table(data)
+    if suffix in JSON_SUFFIXES:
+        return crowded_document(data)
+    if suffix in (".md", ".txt", ".log"):
+        return crowded_lines(data.decode(errors="replace")).encode()
+    return None
+
+
+def _crowded_workbook() -> bytes:
+    """Return a workbook with the columns of the made one and more, and more rows."""
+    rows = [*crowded_rows(json.loads(made_file("a.json") or b"[]"))]
+    return workbook({"Sheet1": [[*rows[0]], *([*row.values()] for row in rows)]})
 
 
 def file_with_all(suffix: str, literals: Literals, document: bytes | None) -> bytes:

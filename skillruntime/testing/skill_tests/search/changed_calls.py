@@ -27,6 +27,7 @@ from skillruntime.testing.skill_tests.runs import Run
 
 __all__ = [
     "Known",
+    "kinds_of_files",
     "with_a_change",
     "with_another_file",
     "with_both",
@@ -63,6 +64,17 @@ class Known:
         for name, part in self.schema.get("properties", {}).items():
             if isinstance(part, dict):
                 yield name, part
+
+
+def kinds_of_files(known: Known, base: Run) -> Iterator[str]:
+    """Yield the kinds of the files that *base* names, for which there are others: a
+    suffix, or the path of a made directory.
+    """
+    for path in texts_of(base.case.arguments):
+        if is_file_name(path):
+            yield _suffix_of(path)
+        elif path in known.files:
+            yield path
 
 
 def with_another_file(known: Known, base: Run) -> Iterator[Case]:

@@ -19,6 +19,7 @@ from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.search.changed_calls import (
     Known,
+    kinds_of_files,
     with_a_change,
     with_another_file,
     with_both,
@@ -121,13 +122,64 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     )
     made = {_key(run.case) for run in generated}
     search = _Search(caller, known, make, made, reached)
+    if not await _make_with_other_files(search, generated):
+        return
     for run in reversed(_widest(generated)):
         search.build_on(run)
     while search.sources and search.fruitless < _ALL_FRUITLESS and not subject.is_over:
         number = min(_AT_ONCE, len(search.sources))
         batch = [search.sources.popleft() for _ in range(number)]
-        if not await _make_batch(batch, search):
+        made_runs = await _make_batch(batch, search)
+        if made_runs is None:
             return
+        for source, run in made_runs:
+            source.fruitless += 1
+            search.fruitless += 1
+            if run.steps - search.reached:
+                search.reached |= run.steps
+                source.fruitless = 0
+                search.fruitless = 0
+                search.build_on(run)
+            if source.fruitless < _FRUITLESS:
+                search.sources.append(source)
+
+
+async def _make_with_other_files(search: _Search, runs: list[Run]) -> bool:
+    """Make the smallest call with a file of each kind again with each other file of
+    this kind, and add the runs to *runs*; return whether more calls are allowed.
+
+    Other data matter even where they execute nothing new: a number that cuts a list
+    shows only in a long one.
+    """
+    sources: deque[_Source] = deque()
+    for run in _smallest_of_each_kind(search.known, runs):
+        sources.append(_Source(with_another_file(search.known, run)))
+    while sources and not search.caller.subject.is_over:
+        number = min(_AT_ONCE, len(sources))
+        batch = [sources.popleft() for _ in range(number)]
+        made_runs = await _make_batch(batch, search)
+        if made_runs is None:
+            return False
+        for source, run in made_runs:
+            search.reached |= run.steps
+            runs.append(run)
+            sources.append(source)
+    return True
+
+
+def _smallest_of_each_kind(known: Known, runs: Sequence[Run]) -> list[Run]:
+    """Return, for each kind of file that a call named and that worked, the run with the
+    fewest arguments.
+    """
+    good = [run for run in runs if run.has_ended_well]
+    seen: set[str] = set()
+    found = []
+    for run in sorted(good, key=lambda run: len(run.case.arguments)):
+        kinds = {*kinds_of_files(known, run)}
+        if kinds - seen:
+            seen |= kinds
+            found.append(run)
+    return found
 
 
 def _widest(runs: Sequence[Run]) -> list[Run]:
@@ -152,9 +204,11 @@ def _width(run: Run, reached: set[Step]) -> tuple[int, int]:
     return len(run.steps - reached), len(run.case.arguments)
 
 
-async def _make_batch(batch: Sequence[_Source], search: _Search) -> bool:
-    """Make the next call of each source, at the same time; return whether more calls
-    are allowed.
+async def _make_batch(
+    batch: Sequence[_Source], search: _Search
+) -> list[tuple[_Source, Run]] | None:
+    """Make the next call of each source, at the same time; return their runs, or None
+    if no more calls are allowed.
     """
     cases = [(source, search.next_case(source)) for source in batch]
     turns = [(source, case) for source, case in cases if case is not None]
@@ -166,20 +220,13 @@ async def _make_batch(batch: Sequence[_Source], search: _Search) -> bool:
     async with anyio.create_task_group() as group:
         for number, (_, case) in enumerate(turns):
             group.start_soon(make_one, number, case)
+    found = []
     for number, (source, _) in enumerate(turns):
         run = made[number]
         if run is None:
-            return False
-        source.fruitless += 1
-        search.fruitless += 1
-        if run.steps - search.reached:
-            search.reached |= run.steps
-            source.fruitless = 0
-            search.fruitless = 0
-            search.build_on(run)
-        if source.fruitless < _FRUITLESS:
-            search.sources.append(source)
-    return True
+            return None
+        found.append((source, run))
+    return found
 
 
 def _key(case: Case) -> str:
