@@ -59,7 +59,7 @@ _MOST_PAIRS = 15
 )
 @click.option(
     "--calls",
-    default=150,
+    default=200,
     show_default=True,
     type=click.IntRange(1),
     help="The maximum number of calls for each callable.",

@@ -53,6 +53,8 @@ def run(skill: Path, *command: str) -> str:
     return result.output
 
 
+# `call` starts the launcher, in case a script follows.
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory", "huge", "deep"])
 @pytest.mark.parametrize(
     "command",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.testing.skill_tests.inputs import (
-    made_files,
+    pdf_documents,
     repository,
     shown_documents,
 )
@@ -188,15 +188,33 @@ def test_a_shown_document_is_tried_only_if_the_script_takes_its_members() -> Non
 def test_a_made_pdf_has_a_form_or_none(has_form: bool) -> None:
     pypdf = needs.package("pypdf")
 
-    read = pypdf.PdfReader(
-        io.BytesIO(made_files.made_pdf(has_form=has_form)), strict=True
-    )
+    data = pdf_documents.pdf_document(pdf_documents.PLAIN_PAGES, has_form=has_form)
+    read = pypdf.PdfReader(io.BytesIO(data), strict=True)
 
     assert len(read.pages) == 10
     kinds = {name: part["/FT"] for name, part in (read.get_fields() or {}).items()}
     expected = {"name": "/Tx", "number": "/Tx", "notes": "/Tx"}
     expected |= {"agreed": "/Btn", "paid": "/Btn", "size": "/Ch", "days": "/Ch"}
     assert kinds == (expected if has_form else {})
+
+
+def test_made_pages_are_of_several_kinds() -> None:
+    """A page longer than what is shown, pages without text, one that is unreadable."""
+    pypdf = needs.package("pypdf")
+
+    crowded = pypdf.PdfReader(
+        io.BytesIO(pdf_documents.pdf_document(pdf_documents.CROWDED_PAGES)), strict=True
+    )
+    unreadable = pypdf.PdfReader(
+        io.BytesIO(pdf_documents.pdf_document(pdf_documents.UNREADABLE_PAGES))
+    )
+
+    lengths = [len(page.extract_text()) for page in crowded.pages]
+    assert lengths[0] > 5_000
+    assert lengths.count(0) > 20
+    assert unreadable.pages[0].extract_text()
+    with pytest.raises(NotImplementedError):
+        unreadable.pages[-1].extract_text()
 
 
 HOSTILE = """

@@ -219,6 +219,41 @@ def test_members_of_two_enums_are_tried_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
+def test_distant_members_of_two_enums_are_tried_first(tmp_path: Path) -> None:
+    """Those side by side, such as units of length, often mean the same to a script."""
+    units = ["mm", "cm", "dm", "m", "km", "in", "ft", "yd", "mi", "K"]
+    unit = {"type": "string", "enum": units, "default": "m"}
+    code = """
+    result = {"text": "length"}
+    if (sent.get("from"), sent.get("to")) == ("K", "K"):
+        result["text"] = "temperature"
+    """
+
+    written = recorded_text(tmp_path, code, **{"from": unit, "to": unit})
+
+    assert 'data: {"text": "temperature"}' in written
+
+
+@pytest.mark.processes
+def test_values_that_are_refused_alike_speak_for_the_others(tmp_path: Path) -> None:
+    """Calls are left for other parameters."""
+    code = """
+    if sent.get("columns"):
+        refused = {"code": "INVALID_INPUT", "message": f"no {sent['columns']}"}
+        print(json.dumps({"status": "failed", "errors": [refused]}))
+        sys.exit(1)
+    result = {"text": sent["text"]}
+    """
+    columns = {"type": "array", "items": {"type": "string"}}
+    write_skill(tmp_path, code, input=schema_of(text=TEXT, columns=columns))
+
+    result = outcome(tmp_path, calls=18)
+
+    # The hard texts are the last.
+    assert result.succeeded >= 8
+
+
+@pytest.mark.processes
 def test_the_search_ends_when_nothing_new_is_reached(tmp_path: Path) -> None:
     """It does not use up the calls."""
     write_skill(tmp_path, 'result = {"text": sent["text"]}')

@@ -93,6 +93,13 @@ FAULTS = {
     "a wrong type": ("output", 'result = {"text": len(sent["text"])}'),
     "a missing key": ("output", 'result = {"texts": sent["text"]}'),
     "a print": ("output", f'print("working")\n{GOOD}'),
+    "a print before an error": (
+        "output",
+        'if "times" in sent:\n    print("working")\n'
+        '    print(\'{"status": "failed", "errors": '
+        '[{"code": "INVALID_INPUT", "message": "not now"}]}\')\n    sys.exit(1)\n'
+        f"{GOOD}",
+    ),
     "no output": ("output", "sys.exit(0)"),
     "a file that is written": ("read-only", f'open("log.txt", "w").close()\n{GOOD}'),
     "a file that is not there": ("files", f'{GOOD}\nresult["file"] = "out.txt"'),
@@ -330,8 +337,9 @@ def test_files_that_a_call_names_are_made(tmp_path: Path) -> None:
     }
     schema = {"type": "object", "required": ["path"], "properties": {"path": path}}
     code = 'result = {"text": open(sent["path"]).readline()}'
+    write_skill(tmp_path, code, input=schema)
 
-    result = result_of(tmp_path, code, input=schema)
+    result = outcome(tmp_path, calls=3)
 
     assert result.status == "passed"
     assert result.succeeded == result.made

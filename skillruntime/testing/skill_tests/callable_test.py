@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,7 +29,10 @@ from skillruntime.testing.skill_tests.inputs.calls import (
 from skillruntime.testing.skill_tests.inputs.case import Case
 from skillruntime.testing.skill_tests.results import CallableResult, Failure, Hindrance
 from skillruntime.testing.skill_tests.runs import Run
-from skillruntime.testing.skill_tests.search.line_search import search_lines
+from skillruntime.testing.skill_tests.search.line_search import (
+    search_files,
+    search_lines,
+)
 from skillruntime.testing.skill_tests.search.option_search import search_options
 from skillruntime.testing.skill_tests.several_runs import check_bounds, check_repetition
 from skillruntime.testing.skill_tests.subject import Subject
@@ -38,6 +42,9 @@ __all__ = ["CallableTest"]
 _AT_ONCE = 3
 _FIRST = 3
 _MOST_PROBES = 12
+
+_ALIKE = 3
+"""So many values of a parameter that are refused alike speak for the others."""
 
 _ORDER = ("own", "example", "least", "old", "all", "bound")
 """The kinds of calls in their order: the most telling first, hard texts last."""
@@ -169,20 +176,42 @@ class CallableTest:
             else:
                 others.append(case)
         await self._make_together(others)
+        if not self.result.failures:
+            await search_files(self.caller, self.runs, self._make_and_check)
         await search_options(self.caller, self.runs, self._make_and_check)
         await self._make_together(hard_texts)
 
     async def _make_together(self, cases: Sequence[Case]) -> None:
-        """Make the calls of *cases*, some of them at the same time."""
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
+        """Make the calls of *cases*, a few at the same time. Which of them are left out
+        does not depend on the order in which calls end.
+        """
+        pending = deque(cases)
+        while pending:
+            batch: list[Case] = []
+            while pending and len(batch) < _AT_ONCE:
+                case = pending.popleft()
+                if not self._is_refused_anyway(case):
+                    batch.append(case)
+            async with anyio.create_task_group() as group:
+                for case in batch:
+                    group.start_soon(self._make_and_check, case)
 
-        async def make_limited(case: Case) -> None:
-            async with limiter:
-                await self._make_and_check(case)
-
-        async with anyio.create_task_group() as group:
-            for case in cases:
-                group.start_soon(make_limited, case)
+    def _is_refused_anyway(self, case: Case) -> bool:
+        """Return whether *case* has one more value of a parameter of which the script
+        has refused each value so far, several of them at the same place. Each member of
+        an enum is tried.
+        """
+        name = case.parameter
+        if name is None or case.kind != "member":
+            return False
+        if "enum" in self.subject.parameters[name]:
+            return False
+        cases = (name, "member")
+        runs = [r for r in self.runs if (r.case.parameter, r.case.kind) == cases]
+        if any(run.has_ended_well for run in runs):
+            return False
+        places = Counter(run.steps for run in runs if run.steps)
+        return max(places.values(), default=0) >= _ALIKE
 
     def _is_decided(self) -> bool:
         """Return whether more calls would not show anything new: every call so far

@@ -71,6 +71,7 @@ _ABOUT_DATA = frozenset(
         "IsADirectoryError",
         "KeyError",
         "NotADirectoryError",
+        "NotImplementedError",
         "OverflowError",
         "TypeError",
         "UnicodeDecodeError",
@@ -160,9 +161,28 @@ def _exit(run: Run) -> str:
 
 
 def _output(run: Run) -> str:
-    if ErrorCode.INVALID_OUTPUT not in run.codes:
+    if ErrorCode.INVALID_OUTPUT in run.codes:
+        return "; ".join(error.message for error in run.response.errors)[:500]
+    before = _text_before_an_error(run)
+    if before:
+        return f"the script printed more than its JSON error: {before!r:.200}"
+    return ""
+
+
+def _text_before_an_error(run: Run) -> str:
+    """Return what a failed script printed before an error in JSON: with it the output
+    is a text, and the error does not reach the model as one.
+    """
+    printed = run.response.data
+    if run.has_ended_well or run.contract.is_derived or not isinstance(printed, str):
         return ""
-    return "; ".join(error.message for error in run.response.errors)[:500]
+    before, brace, rest = printed.partition("\n{")
+    try:
+        document = json.loads(brace + rest)
+    except (ValueError, RecursionError):
+        return ""
+    is_error = isinstance(document, dict) and {"status", "errors"} <= document.keys()
+    return before if is_error else ""
 
 
 def _usage(run: Run) -> str:

@@ -23,7 +23,7 @@ class SkillTests:
     network: bool = False
     environment: tuple[str, ...] = ()
     seconds: float = 60.0
-    calls: int = 150
+    calls: int = 200
     sandbox: str = "auto"
     record: bool = False
     only: tuple[str, ...] = ()

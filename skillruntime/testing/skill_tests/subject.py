@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.testing.skill_tests.inputs.made_files import Fixtures
 from skillruntime.testing.skill_tests.inputs.script_literals import (
@@ -54,6 +54,24 @@ class Subject:
     def script(self) -> Path:
         """The path of its script."""
         return self.skill.directory / str(self.contract.run.get("script"))
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schemas of its parameters, by name."""
+        document = self.contract.input.document
+        if isinstance(document, bool):
+            return {}
+        found = {}
+        for name, part in document.get("properties", {}).items():
+            found[name] = part if isinstance(part, dict) else {}
+        return found
+
+    @cached_property
+    def options(self) -> Sequence[str]:
+        """The names of the parameters that a call may leave out."""
+        document = self.contract.input.document
+        required = () if isinstance(document, bool) else document.get("required", ())
+        return [name for name in self.parameters if name not in required]
 
     @cached_property
     def modules(self) -> Sequence[ast.Module]:

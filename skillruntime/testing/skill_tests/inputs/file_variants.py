@@ -20,9 +20,14 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     JSON_SUFFIXES,
     is_file_name,
     made_file,
-    made_pdf,
 )
 from skillruntime.testing.skill_tests.inputs.office_documents import workbook
+from skillruntime.testing.skill_tests.inputs.pdf_documents import (
+    CROWDED_PAGES,
+    PLAIN_PAGES,
+    UNREADABLE_PAGES,
+    pdf_document,
+)
 from skillruntime.testing.skill_tests.inputs.script_literals import Literals
 
 __all__ = ["directory_variants", "file_variants", "file_with_all", "files_for"]
@@ -122,7 +127,9 @@ def file_variants(
     script reads, and *document* a JSON document with the members that it takes.
     """
     if suffix == ".pdf":
-        yield "formless.pdf", made_pdf(has_form=False)
+        yield "crowded.pdf", pdf_document(CROWDED_PAGES, has_form=True)
+        yield "unreadable.pdf", pdf_document(UNREADABLE_PAGES)
+        yield "formless.pdf", pdf_document(PLAIN_PAGES)
     if suffix == ".xlsx":
         yield "crowded.xlsx", _crowded_workbook()
         yield "gaps.xlsx", workbook({"Data": _CELLS, "Empty": ()})

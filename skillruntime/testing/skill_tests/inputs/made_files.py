@@ -23,6 +23,10 @@ from skillruntime.testing.skill_tests.inputs.office_documents import (
     unpacked,
     workbook,
 )
+from skillruntime.testing.skill_tests.inputs.pdf_documents import (
+    PLAIN_PAGES,
+    pdf_document,
+)
 
 __all__ = [
     "DIRECTORY_FILES",
@@ -33,7 +37,6 @@ __all__ = [
     "is_file_name",
     "is_fixture",
     "made_file",
-    "made_pdf",
     "names_in_file",
     "read_fixtures",
     "texts_of",
@@ -189,29 +192,6 @@ _TEXTS = {
     ".svg": "<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'>"
     "<rect width='8' height='8'/></svg>\n",
 }
-_PDF_PAGES = 10
-_CHECKED = b"/V/Off/AS/Off/AP<</N<</Yes 4 0 R/Off 5 0 R>>>>"
-_FONTS = b"/DR<</Font<</F1 3 0 R>>>>"
-_FORM_FIELDS = (
-    b"/FT/Tx/T(name)/V(Ann)",
-    b"/FT/Btn/T(agreed)" + _CHECKED,
-    b"/FT/Btn/Ff 49152/T(paid)" + _CHECKED,
-    b"/FT/Ch/Ff 131072/T(size)/Opt[(small)(large)]/V(small)",
-    b"/FT/Ch/Ff 2097152/T(days)/Opt[(Mo)(Tu)(We)]/V(Mo)",
-    b"/FT/Tx/Ff 1/T(number)/V(7)",
-    b"/FT/Tx/Ff 4096/T(notes)/MaxLen 40",
-)
-"""A text; a check box; a radio button; a list that drops down; a list of which several
-can be chosen; a text that is read only; a text of several lines. The flags are those of
-tables 221 to 230 of ISO 32000-1.
-"""
-
-_DRAWN = (
-    b" 0.5 w 72.127 700.373 m 539.651 700.373 l S 72.127 640.258 m 539.651 640.258 l S"
-    b" 90.346 660.127 10.251 10.251 re S"
-)
-"""Two lines across a page and a box between them."""
-
 DIRECTORY_FILES: Mapping[str, bytes] = {
     f"example{suffix}": _TEXTS[suffix].encode()
     for suffix in (".md", ".json", ".csv", ".py", ".html")
@@ -238,7 +218,7 @@ def made_file(name: str) -> bytes | None:
     if suffix == ".png":
         return _png()
     if suffix == ".pdf":
-        return made_pdf(has_form=True)
+        return pdf_document(PLAIN_PAGES, has_form=True)
     if suffix in OFFICE_SUFFIXES:
         return _office_document(suffix)
     return None
@@ -393,58 +373,6 @@ def _png() -> bytes:
         image += struct.pack(">I", len(data)) + kind + data
         image += struct.pack(">I", checksum)
     return image
-
-
-def made_pdf(*, has_form: bool) -> bytes:
-    """Return a document of ten pages, each with another line of text; with *has_form*,
-    the first page has a field of each kind: texts, a check box, a radio button, and
-    lists to choose from (PDF 1.4).
-    """
-    widgets = _FORM_FIELDS if has_form else ()
-    first_field = 6
-    fields = b" ".join(b"%d 0 R" % (first_field + n) for n in range(len(widgets)))
-    first_page = first_field + len(widgets)
-    catalog = b""
-    first_page_has = b""
-    if has_form:
-        catalog = b"/AcroForm<</Fields[%b]/DA(/F1 12 Tf 0 g)%b>>" % (fields, _FONTS)
-        first_page_has = b"/Annots[%b]" % fields
-    numbers = range(first_page, first_page + 2 * _PDF_PAGES, 2)
-    pages = b" ".join(b"%d 0 R" % number for number in numbers)
-    mark = b"<</Type/XObject/Subtype/Form/BBox[0 0 20 20]/Length 0>>stream\n\nendstream"
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R%b>>" % catalog,
-        b"<</Type/Pages/Kids[%b]/Count %d>>" % (pages, _PDF_PAGES),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        mark,
-        mark,
-    ]
-    for place, widget in enumerate(widgets):
-        bottom = 640 - 40 * place
-        objects.append(
-            b"<</Type/Annot/Subtype/Widget%b/Rect[72 %d 272 %d]/DA(/F1 12 Tf 0 g)"
-            b"/P %d 0 R>>" % (widget, bottom, bottom + 20, first_page)
-        )
-    for page, number in enumerate(numbers, 1):
-        content = b"BT /F1 12 Tf 72 720 Td (A line of text on page %d.) Tj ET" % page
-        content += _DRAWN
-        objects.append(
-            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
-            b"/Resources<</Font<</F1 3 0 R>>>>%b>>" % (number + 1, first_page_has)
-        )
-        first_page_has = b""
-        objects.append(b"<</Length %d>>stream\n%b\nendstream" % (len(content), content))
-    document = b"%PDF-1.4\n"
-    places = []
-    for number, body in enumerate(objects, 1):
-        places.append(len(document))
-        document += b"%d 0 obj%b\nendobj\n" % (number, body)
-    table = len(document)
-    document += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    for place in places:
-        document += b"%010d 00000 n \n" % place
-    document += b"trailer<</Size %d/Root 1 0 R>>\n" % (len(objects) + 1)
-    return document + b"startxref\n%d\n%%%%EOF\n" % table
 
 
 def _office_document(suffix: str) -> bytes:

@@ -276,9 +276,26 @@ def _with_pairs(
     base: Run, left: tuple[str, list[Any]], right: tuple[str, list[Any]]
 ) -> Iterator[Case]:
     for shift in range(len(right[1])):
-        for place, member in enumerate(left[1]):
+        for place in _spread(len(left[1])):
             other = right[1][(place + shift) % len(right[1])]
-            yield _case({**base.case.arguments, left[0]: member, right[0]: other})
+            yield _case(
+                {**base.case.arguments, left[0]: left[1][place], right[0]: other}
+            )
+
+
+def _spread(number: int) -> list[int]:
+    """Return the numbers below *number*, the distant ones first: members side by side,
+    such as units of length, often mean the same to a script.
+
+    >>> _spread(6)
+    [0, 3, 1, 2, 4, 5]
+    """
+    found: dict[int, None] = {}
+    step = number
+    while step:
+        found.update(dict.fromkeys(range(0, number, step)))
+        step //= 2
+    return [*found]
 
 
 def _suffix_of(path: str) -> str:

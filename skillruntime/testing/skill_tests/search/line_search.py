@@ -32,7 +32,7 @@ from skillruntime.testing.skill_tests.search.reached_lines import Step
 if TYPE_CHECKING:
     from skillruntime.testing.skill_tests.calling import Caller
 
-__all__ = ["search_lines"]
+__all__ = ["search_files", "search_lines"]
 
 _MOST_BASES = 12
 """The most runs that others are built on."""
@@ -65,8 +65,8 @@ class _Search:
     caller: Caller
     known: Known
     make: Make
-    made: set[str]
-    reached: set[Step]
+    made: set[str] = field(default_factory=set)
+    reached: set[Step] = field(default_factory=set)
     bases: list[Run] = field(default_factory=list)
     sources: deque[_Source] = field(default_factory=deque)
     fruitless: int = 0
@@ -100,19 +100,63 @@ class _Search:
         return None
 
 
+async def search_files(caller: Caller, runs: Sequence[Run], make: Make) -> None:
+    """Make the smallest call with a file of each kind again with each other file of
+    this kind; *runs* are the ones so far.
+
+    Other data matter even where they execute nothing new: a number that cuts a list
+    shows only in a long one.
+    """
+    search = _search_from(caller, runs, make)
+    sources = deque(
+        _Source(with_another_file(search.known, run))
+        for run in _smallest_of_each_kind(search.known, _generated(runs))
+    )
+    while sources and not caller.subject.is_over:
+        number = min(_AT_ONCE, len(sources))
+        batch = [sources.popleft() for _ in range(number)]
+        made = await _make_batch(batch, search)
+        if made is None:
+            return
+        sources += [source for source, _ in made]
+
+
 async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     """Make further calls while they reach something new; *runs* are the ones so far.
     The sources of calls take turns.
     """
-    # The author's own cases play no part, and neither does the order in which calls
-    # end: recording a second time tries the same calls.
-    generated = [run for run in runs if run.case.kind != "own"]
-    generated.sort(key=lambda run: _key(run.case))
-    reached: set[Step] = set()
-    for run in generated:
-        reached |= run.steps
-    if not reached:
+    search = _search_from(caller, runs, make)
+    if not search.reached:
         return  # not a Python script, or it was not traced
+    for run in reversed(_widest(_generated(runs))):
+        search.build_on(run)
+    is_going = True
+    while is_going and search.sources and search.fruitless < _ALL_FRUITLESS:
+        is_going = not caller.subject.is_over and await _take_turns(search)
+
+
+async def _take_turns(search: _Search) -> bool:
+    """Make the next call of a few sources; return whether more calls are allowed."""
+    number = min(_AT_ONCE, len(search.sources))
+    batch = [search.sources.popleft() for _ in range(number)]
+    made = await _make_batch(batch, search)
+    if made is None:
+        return False
+    for source, run in made:
+        source.fruitless += 1
+        search.fruitless += 1
+        if run.steps - search.reached:
+            search.reached |= run.steps
+            source.fruitless = 0
+            search.fruitless = 0
+            search.build_on(run)
+        if source.fruitless < _FRUITLESS:
+            search.sources.append(source)
+    return True
+
+
+def _search_from(caller: Caller, runs: Sequence[Run], make: Make) -> _Search:
+    """Return a search that knows what *runs* reached."""
     subject = caller.subject
     known = Known(
         sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
@@ -120,51 +164,20 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
         subject.members_document,
         caller.variants,
     )
-    made = {_key(run.case) for run in generated}
-    search = _Search(caller, known, make, made, reached)
-    if not await _make_with_other_files(search, generated):
-        return
-    for run in reversed(_widest(generated)):
-        search.build_on(run)
-    while search.sources and search.fruitless < _ALL_FRUITLESS and not subject.is_over:
-        number = min(_AT_ONCE, len(search.sources))
-        batch = [search.sources.popleft() for _ in range(number)]
-        made_runs = await _make_batch(batch, search)
-        if made_runs is None:
-            return
-        for source, run in made_runs:
-            source.fruitless += 1
-            search.fruitless += 1
-            if run.steps - search.reached:
-                search.reached |= run.steps
-                source.fruitless = 0
-                search.fruitless = 0
-                search.build_on(run)
-            if source.fruitless < _FRUITLESS:
-                search.sources.append(source)
+    search = _Search(caller, known, make)
+    for run in _generated(runs):
+        search.made.add(_key(run.case))
+        search.reached |= run.steps
+    return search
 
 
-async def _make_with_other_files(search: _Search, runs: list[Run]) -> bool:
-    """Make the smallest call with a file of each kind again with each other file of
-    this kind, and add the runs to *runs*; return whether more calls are allowed.
-
-    Other data matter even where they execute nothing new: a number that cuts a list
-    shows only in a long one.
+def _generated(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of generated calls, in the order of their arguments: the author's
+    own cases play no part, and neither does the order in which calls end, so that
+    recording a second time tries the same calls.
     """
-    sources: deque[_Source] = deque()
-    for run in _smallest_of_each_kind(search.known, runs):
-        sources.append(_Source(with_another_file(search.known, run)))
-    while sources and not search.caller.subject.is_over:
-        number = min(_AT_ONCE, len(sources))
-        batch = [sources.popleft() for _ in range(number)]
-        made_runs = await _make_batch(batch, search)
-        if made_runs is None:
-            return False
-        for source, run in made_runs:
-            search.reached |= run.steps
-            runs.append(run)
-            sources.append(source)
-    return True
+    generated = [run for run in runs if run.case.kind != "own"]
+    return sorted(generated, key=lambda run: _key(run.case))
 
 
 def _smallest_of_each_kind(known: Known, runs: Sequence[Run]) -> list[Run]:

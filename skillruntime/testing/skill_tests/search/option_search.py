@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skillruntime.testing.skill_tests.calling import Caller
 from skillruntime.testing.skill_tests.inputs.case import Case
@@ -19,12 +20,10 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     is_file_name,
     made_file,
     names_in_file,
+    texts_of,
 )
 from skillruntime.testing.skill_tests.runs import Run
 from skillruntime.testing.skill_tests.subject import Subject
-
-if TYPE_CHECKING:
-    from skillruntime.contract.contract import Contract
 
 __all__ = ["runs_at_bounds", "search_options", "telling_runs"]
 
@@ -52,11 +51,9 @@ async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> Non
     *make* adds the run of each. The options take turns, so that a lack of calls leaves
     none of them out.
     """
-    document = _document_of(caller.subject.contract)
     pending = {}
-    for name, part in document.get("properties", {}).items():
-        if name not in document.get("required", ()) and isinstance(part, dict):
-            pending[name] = islice(_further_cases(caller, name, runs), _MOST_TRIES)
+    for name in caller.subject.options:
+        pending[name] = islice(_further_cases(caller, name, runs), _MOST_TRIES)
     while pending:
         for name, cases in [*pending.items()]:
             telling = telling_runs(runs).get(name)
@@ -66,13 +63,6 @@ async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> Non
                 del pending[name]
             elif await make(case) is None:
                 return
-
-
-def _document_of(contract: Contract) -> Mapping[str, Any]:
-    document = contract.input.document
-    if isinstance(document, bool):
-        return {}
-    return document
 
 
 def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
@@ -133,24 +123,37 @@ def _further_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[C
 
 
 def _possible_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[Case]:
-    bases = [*_bases(name, runs)]
+    bases = _bases(name, runs)
     if not bases:
         return
     values = _values(caller.subject, name, runs)
-    for base, has_outputs in _with_other_files(caller, bases):
-        yield _case(base, name, has_outputs=has_outputs)
+    part = caller.subject.parameters[name]
+    for arguments, has_outputs in _with_other_files(caller, bases):
+        # What becomes of an existing file is said by a flag or a word.
+        if has_outputs and part.get("type") != "boolean" and "enum" not in part:
+            continue
+        yield _case(arguments, name, has_outputs=has_outputs)
         for value in values[:2]:
-            case = _case({**base, name: value}, name, has_outputs=has_outputs)
-            yield case
-    # Then the longest call: what an option changes may need the other options.
-    for base in (bases[-1], *bases[:_MOST_BASES]):
-        yield _case(base, name)
+            changed = {**arguments, name: value}
+            yield _case(changed, name, has_outputs=has_outputs)
+            if not _has_effect(changed, name, runs):
+                break
+    changed_by = []
+    for base in _chosen(bases):
+        yield _case(base.arguments, name)
+        has_effect = True
         for value in values[:2]:
-            yield _case({**base, name: value}, name)
-        yield from _named_cases(caller.subject.contract, name, runs)
-    for base in bases[:_MOST_BASES]:
+            changed = {**base.arguments, name: value}
+            yield _case(changed, name)
+            has_effect = _has_effect(changed, name, runs)
+            if not has_effect:
+                break
+        if has_effect:
+            changed_by.append(base)
+        yield from _named_cases(caller.subject, name, runs)
+    for base in changed_by:
         for value in values[2:]:
-            yield _case({**base, name: value}, name)
+            yield _case({**base.arguments, name: value}, name)
 
 
 def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) -> Case:
@@ -159,21 +162,68 @@ def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) ->
     )
 
 
-def _bases(name: str, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of the successful calls without the option, the shortest
-    first.
+def _has_effect(arguments: Mapping[str, Any], name: str, runs: Sequence[Run]) -> bool:
+    """Return whether the option *name* may have an effect in this call: without it, the
+    answer was another one, or is not known. If it has none, another value of the option
+    is worth no call.
     """
-    good = [run.case.arguments for run in runs if run.has_ended_well]
-    found: list[dict[str, Any]] = []
-    for arguments in sorted(good, key=len):
-        base = _without(arguments, name)
+    answers = {_key(run.case.arguments): run.answer for run in runs}
+    answer = answers.get(_key(arguments))
+    without = answers.get(_key(_without(arguments, name)))
+    return answer is None or answer != without
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The arguments of a successful call without an option, and how many steps of the
+    script the call executed.
+    """
+
+    arguments: dict[str, Any]
+    steps: int
+
+    @property
+    def kinds_of_files(self) -> tuple[str, ...]:
+        """The suffixes of the files that it names."""
+        names = filter(is_file_name, texts_of(self.arguments))
+        return tuple(name[name.rindex(".") :] for name in names)
+
+
+def _bases(name: str, runs: Sequence[Run]) -> list[_Base]:
+    """Return the successful calls without the option, the shortest first."""
+    found: list[_Base] = []
+    seen: set[str] = set()
+    for run in sorted(runs, key=lambda run: len(run.case.arguments)):
+        arguments = _without(run.case.arguments, name)
+        if run.has_ended_well and _key(arguments) not in seen:
+            seen.add(_key(arguments))
+            found.append(_Base(arguments, len(run.steps)))
+    return found
+
+
+def _chosen(bases: Sequence[_Base]) -> list[_Base]:
+    """Return the *bases* to add an option to: of the shortest with each kind of file
+    the one that executes the most; the longest, because what an option changes may need
+    other options; the one that executes the most; and the shortest.
+    """
+    fewest = len(bases[0].arguments)
+    widest_short: dict[tuple[str, ...], _Base] = {}
+    for base in bases:
+        if len(base.arguments) > fewest:
+            break
+        known = widest_short.setdefault(base.kinds_of_files, base)
+        if base.steps > known.steps:
+            widest_short[base.kinds_of_files] = base
+    widest = max(bases, key=lambda base: base.steps)
+    found: list[_Base] = []
+    for base in (*widest_short.values(), bases[-1], widest, bases[0]):
         if base not in found:
             found.append(base)
-            yield base
+    return found
 
 
 def _with_other_files(
-    caller: Caller, bases: Sequence[dict[str, Any]]
+    caller: Caller, bases: Sequence[_Base]
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """Yield one of *bases* with an output file that exists, and one with a made file in
     place of the skill's own: it has letters beyond ASCII, for example.
@@ -182,14 +232,14 @@ def _with_other_files(
     existing: dict[str, Any] = {}
     made: dict[str, Any] = {}
     for base in bases:
-        for parameter, value in base.items():
+        for parameter, value in base.arguments.items():
             if not isinstance(value, str) or not is_file_name(value):
                 continue
             suffix = value[value.rindex(".") :]
             if parameter in caller.without_files and not existing:
-                existing = {**base, parameter: f"{_EXISTING}{suffix}"}
+                existing = {**base.arguments, parameter: f"{_EXISTING}{suffix}"}
             elif value in fixtures and not made and made_file(value) is not None:
-                made = {**base, parameter: f"{_MADE}{suffix}"}
+                made = {**base.arguments, parameter: f"{_MADE}{suffix}"}
     if existing:
         yield existing, True
     if made:
@@ -200,12 +250,12 @@ def _values(subject: Subject, name: str, runs: Sequence[Run]) -> list[Any]:
     """Return values for the option: those that the script took, texts that the script,
     its source or its files offer, and those that the script refused.
     """
-    part = _document_of(subject.contract)["properties"][name]
+    part = subject.parameters[name]
     taken: list[Any] = []
     refused: list[Any] = []
     for run in runs:
         value = run.case.arguments.get(name)
-        if value in (None, "", part.get("default")) or value in taken:
+        if value in (None, "", [], {}, part.get("default")) or value in taken:
             continue
         if run.has_ended_well:
             taken.append(value)
@@ -230,11 +280,11 @@ def _names_in_files(runs: Sequence[Run]) -> Iterator[str]:
             return
 
 
-def _named_cases(contract: Contract, name: str, runs: Sequence[Run]) -> Iterator[Case]:
+def _named_cases(subject: Subject, name: str, runs: Sequence[Run]) -> Iterator[Case]:
     """Yield the calls that the script refused, the longest first, with the values that
     it names when it refuses the option.
     """
-    part = _document_of(contract)["properties"][name]
+    part = subject.parameters[name]
     refused = [run for run in runs if _is_refused_for(run, name)]
     refused.sort(key=lambda run: len(run.case.arguments), reverse=True)
     for run in refused[:_MOST_BASES]:
