@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.testing.skill_tests.inputs import (
+    crowded_data,
     pdf_documents,
     repository,
     shown_documents,
@@ -215,6 +216,56 @@ def test_made_pages_are_of_several_kinds() -> None:
     assert unreadable.pages[0].extract_text()
     with pytest.raises(NotImplementedError):
         unreadable.pages[-1].extract_text()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'["\\ud800"]',
+        b"[" + b"9" * 4_300 + b"]",
+        b'[{"a":' * 900 + b"1" + b"}]" * 900,
+        b"[1e400]",
+        b'{"a": {"b": []}}',
+        b"not JSON",
+        b"",
+    ],
+)
+def test_a_document_that_cannot_be_enlarged_is_left_out(data: bytes) -> None:
+    assert crowded_data.crowded_document(data) is None
+
+
+def test_many_lists_do_not_multiply() -> None:
+    document = json.dumps({f"member{number}": [{}] for number in range(850)})
+
+    enlarged = crowded_data.crowded_document(document.encode()) or b""
+
+    assert 0 < len(enlarged) < 200_000
+
+
+@pytest.mark.parametrize(
+    "data", [b"a,a,b\n1,2,3\n", b"a,,,b\n1,2,3,4\n", b"a,b\n", b""]
+)
+def test_a_table_with_unclear_columns_is_not_enlarged(data: bytes) -> None:
+    assert crowded_data.crowded_table(data) is None
+
+
+def test_an_enlarged_table_keeps_its_columns() -> None:
+    """Also those that further columns are called, and with another delimiter."""
+    table = b'"a,b";price;day\n"x";"-0.5";2024-02-28\n"y";7;2024-02-29\n'
+
+    enlarged = (crowded_data.crowded_table(table) or b"").decode().splitlines()
+
+    assert enlarged[0].startswith("a,b;price;day;started;")
+    assert enlarged[1].startswith("x;-0.5;2024-02-28;")
+    assert enlarged[2].startswith("y 1;8;2024-03-01;")
+    assert len(enlarged) == 121
+
+
+def test_enlarged_lines_keep_their_form() -> None:
+    """Other line ends, and no line end after the last one."""
+    lines = crowded_data.crowded_lines("one.\r\n```python\ntwo").splitlines()
+
+    assert lines[:6] == ["one.", "```python", "two", "one 1.", "```python", "two 1"]
 
 
 HOSTILE = """

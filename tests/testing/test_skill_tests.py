@@ -346,6 +346,46 @@ def test_files_that_a_call_names_are_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
+def test_a_schema_of_several_parts_is_tested(tmp_path: Path) -> None:
+    """A parameter may be declared in a part, and take several types."""
+    schema = {
+        "allOf": [{"properties": {"level": {"type": "integer"}}}],
+        "properties": {"mode": {"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}},
+    }
+    code = 'result = {"text": str(sent.get("level"))}'
+    write_skill(tmp_path, code, input={"type": "object", **schema})
+
+    result = outcome(tmp_path, calls=60)
+
+    assert result.status == "passed"
+    assert result.succeeded == result.made
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["report.pdf", "table.csv", "data.json"])
+def test_a_reader_of_plain_files_has_no_failures(tmp_path: Path, name: str) -> None:
+    """The other forms of a file are not what its contract describes."""
+    path = {"type": "string", "format": "path", "examples": [name]}
+    readers = {
+        "report.pdf": "from pypdf import PdfReader\n"
+        "text = [p.extract_text() for p in PdfReader(sent['path']).pages]",
+        "table.csv": "import csv\nwith open(sent['path']) as file:\n"
+        "    reader = csv.reader(file)\n    text = [next(reader), *reader]",
+        "data.json": "text = [row['name'] for row in json.load(open(sent['path']))]",
+    }
+    if name == "report.pdf":
+        needs.package("pypdf")
+    code = f"{readers[name]}\nresult = {{'text': str(text)}}"
+    schema = {"type": "object", "required": ["path"], "properties": {"path": path}}
+    write_skill(tmp_path, code, input=schema)
+
+    result = outcome(tmp_path, calls=60)
+
+    assert result.failures == []
+    assert result.succeeded >= 3
+
+
+@pytest.mark.processes
 def test_a_file_of_each_listed_kind_is_made(tmp_path: Path) -> None:
     """The description lists them with the kind that the example shows."""
     path = {"type": "string", "format": "path", "examples": ["a.csv"]}

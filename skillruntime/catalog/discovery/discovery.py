@@ -640,11 +640,11 @@ class _Reading:
         if len(set(names)) < len(names):
             order = self.by_precedence()
         order = sorted(order, key=names.__getitem__)  # stable
-        # Not a list of stamps, which would take a third of the memory of the entries.
+        # A list of stamps would take a third of the memory of the entries.
         stamps = bytearray()
-        with memoryview(self.stamps) as unordered:
+        with memoryview(self.stamps) as unsorted_stamps:
             for position in order:
-                stamps += unordered[stamp_at(position)]
+                stamps += unsorted_stamps[stamp_at(position)]
         notes: dict[int, tuple[Diagnostic, ...]] = {}
         if self.notes:
             for new, old in enumerate(order):

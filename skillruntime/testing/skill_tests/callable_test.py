@@ -34,6 +34,7 @@ from skillruntime.testing.skill_tests.search.line_search import (
     search_lines,
 )
 from skillruntime.testing.skill_tests.search.option_search import search_options
+from skillruntime.testing.skill_tests.search.reached_lines import Step
 from skillruntime.testing.skill_tests.several_runs import check_bounds, check_repetition
 from skillruntime.testing.skill_tests.subject import Subject
 
@@ -44,7 +45,7 @@ _FIRST = 3
 _MOST_PROBES = 12
 
 _ALIKE = 3
-"""So many values of a parameter that are refused alike speak for the others."""
+"""After so many refusals with the same steps, further values are left out."""
 
 _ORDER = ("own", "example", "least", "old", "all", "bound")
 """The kinds of calls in their order: the most telling first, hard texts last."""
@@ -110,7 +111,7 @@ class CallableTest:
             await check_command_line(base, self.findings)
         # Last, because it may use up the time.
         if not self.result.failures and not self._is_decided():
-            await search_lines(self.caller, self.runs, self._make_and_check)
+            await search_lines(self.caller, self.runs, self._make)
         self._note_why_none_succeeded()
 
     async def _check_refusals(self, base: dict[str, object]) -> None:
@@ -164,7 +165,7 @@ class CallableTest:
         for case in ordered[: min(_MOST_PROBES, self.subject.tests.calls)]:
             if probes >= _FIRST and (self.result.succeeded or self._is_decided()):
                 break
-            await self._make_and_check(case)
+            await self._make([case])
             probes += 1
         if self._is_decided():
             return
@@ -177,41 +178,60 @@ class CallableTest:
                 others.append(case)
         await self._make_together(others)
         if not self.result.failures:
-            await search_files(self.caller, self.runs, self._make_and_check)
-        await search_options(self.caller, self.runs, self._make_and_check)
+            await search_files(self.caller, self.runs, self._make)
+        await search_options(self.caller, self.runs, self._make)
         await self._make_together(hard_texts)
 
     async def _make_together(self, cases: Sequence[Case]) -> None:
-        """Make the calls of *cases*, a few at the same time. Which of them are left out
-        does not depend on the order in which calls end.
-        """
+        """Make the calls of *cases*, a few at the same time."""
         pending = deque(cases)
         while pending:
             batch: list[Case] = []
             while pending and len(batch) < _AT_ONCE:
                 case = pending.popleft()
-                if not self._is_refused_anyway(case):
+                if not self._is_likely_refused(case):
                     batch.append(case)
-            async with anyio.create_task_group() as group:
-                for case in batch:
-                    group.start_soon(self._make_and_check, case)
+            await self._make(batch)
 
-    def _is_refused_anyway(self, case: Case) -> bool:
-        """Return whether *case* has one more value of a parameter of which the script
-        has refused each value so far, several of them at the same place. Each member of
-        an enum is tried.
+    async def _make(self, cases: Sequence[Case]) -> list[Run] | None:
+        """Make the calls of *cases* at the same time, check them, and add their runs in
+        this order: which calls follow does not depend on which one ended first. Return
+        the runs, or None if the test has no calls or no time left.
+        """
+        made: dict[int, Run] = {}
+
+        async def make_one(number: int, case: Case) -> None:
+            run = await self._make_and_check(case)
+            if run is not None:
+                made[number] = run
+
+        async with anyio.create_task_group() as group:
+            for number, case in enumerate(cases):
+                group.start_soon(make_one, number, case)
+        found = [made[number] for number in sorted(made)]
+        self.runs += found
+        return found if len(found) == len(cases) else None
+
+    def _is_likely_refused(self, case: Case) -> bool:
+        """Return whether the script refused every earlier value of the parameter, some
+        of them after the same steps. Members of an enum are never left out, nor are
+        values of a parameter with several types.
         """
         name = case.parameter
         if name is None or case.kind != "member":
             return False
-        if "enum" in self.subject.parameters[name]:
+        part = self.subject.parameters.get(name, {})
+        if "enum" in part or not isinstance(part.get("type"), str):
             return False
-        cases = (name, "member")
-        runs = [r for r in self.runs if (r.case.parameter, r.case.kind) == cases]
-        if any(run.has_ended_well for run in runs):
-            return False
-        places = Counter(run.steps for run in runs if run.steps)
-        return max(places.values(), default=0) >= _ALIKE
+        steps = Counter[frozenset[Step]]()
+        for run in self.runs:
+            # An empty list is often taken like none.
+            if run.case.parameter == name and run.case.arguments.get(name):
+                if run.has_ended_well:
+                    return False
+                if run.steps:
+                    steps[run.steps] += 1
+        return max(steps.values(), default=0) >= _ALIKE
 
     def _is_decided(self) -> bool:
         """Return whether more calls would not show anything new: every call so far
@@ -246,7 +266,7 @@ class CallableTest:
 
     async def _make_and_check(self, case: Case) -> Run | None:
         """Make the call of *case*, check it, and record the failed checks; None if the
-        test has no calls or no time left.
+        test has no calls or no time left. The run is not added to the others.
         """
         if self.generated >= self.subject.tests.calls:
             return None
@@ -256,7 +276,6 @@ class CallableTest:
         self.generated += 1
         run = await self.caller.call(case)
         self.result.made += 1
-        self.runs.append(run)
         if run.has_ended_well:
             self.result.succeeded += 1
         for check, message in first_failure(run):

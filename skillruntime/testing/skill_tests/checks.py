@@ -48,13 +48,14 @@ _LONGEST_SEARCHED = 20_000
 _ESCAPE = re.compile(r"[\x1b\x9b]")
 _DECLARING_PARSERS = ("argparse", "click", "parseArgs")
 
-_BUGS = frozenset({"NameError", "UnboundLocalError", "NotImplementedError"})
+_BUGS = frozenset({"NameError", "UnboundLocalError"})
 """Exceptions that neither an argument nor a file can explain."""
 
 _BUGS_WITHOUT_FILES = frozenset(
     {
         "AttributeError",
         "IndentationError",
+        "NotImplementedError",
         "SyntaxError",  # raised by Node's JSON.parse for a file that is not JSON
         "TypeError",
         "ZeroDivisionError",
@@ -73,14 +74,19 @@ _ABOUT_DATA = frozenset(
         "NotADirectoryError",
         "NotImplementedError",
         "OverflowError",
+        "RangeError",
+        "RecursionError",
+        "StopIteration",
+        "SyntaxError",
         "TypeError",
         "UnicodeDecodeError",
         "UnicodeEncodeError",
+        "UnicodeError",
         "ValueError",
         "ZeroDivisionError",
     }
 )
-"""Exceptions of Python itself that data of an unforeseen form explains."""
+"""Exceptions of Python and Node that data of an unforeseen form explains."""
 
 _FROM_OUTSIDE = (-9, -15)
 """SIGKILL and SIGTERM: the machine, or a limit, ended the script."""
@@ -107,7 +113,9 @@ def _traceback(run: Run) -> str:
     exceptions = [
         name
         for name in EXCEPTION.findall(text)
-        if name.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt"))
+        if name.endswith(
+            ("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration")
+        )
     ]
     if not _may_be_the_call(run, exceptions):
         return f"a valid call ended with a traceback: {last_line(text)}"
@@ -170,19 +178,18 @@ def _output(run: Run) -> str:
 
 
 def _text_before_an_error(run: Run) -> str:
-    """Return what a failed script printed before an error in JSON: with it the output
-    is a text, and the error does not reach the model as one.
+    """Return what a failed script printed before an error in JSON. Such text makes the
+    output invalid JSON, so the model does not get the error as an error.
     """
     printed = run.response.data
     if run.has_ended_well or run.contract.is_derived or not isinstance(printed, str):
         return ""
-    before, brace, rest = printed.partition("\n{")
+    before, _, rest = printed.rpartition("\n{")
     try:
-        document = json.loads(brace + rest)
+        document = json.loads(f"{{{rest}")
     except (ValueError, RecursionError):
         return ""
-    is_error = isinstance(document, dict) and {"status", "errors"} <= document.keys()
-    return before if is_error else ""
+    return before if {"status", "errors"} <= document.keys() else ""
 
 
 def _usage(run: Run) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
     from skillruntime.contract.response import SkillResponse
 
-__all__ = ["Run"]
+__all__ = ["Make", "Run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,9 @@ class Run:
         if not errors:
             return ""
         return f"{errors[0].message}\n{errors[0].suggested_action or ''}"
+
+
+Make = Callable[[Sequence[Case]], Awaitable[list[Run] | None]]
+"""Makes calls at the same time and returns their runs in this order, or None if no more
+calls are allowed.
+"""

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.testing.skill_tests.inputs.calls import resolved_schema
 from skillruntime.testing.skill_tests.inputs.made_files import Fixtures
 from skillruntime.testing.skill_tests.inputs.script_literals import (
     Literals,
@@ -57,20 +58,17 @@ class Subject:
 
     @cached_property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
-        """The schemas of its parameters, by name."""
-        document = self.contract.input.document
-        if isinstance(document, bool):
-            return {}
-        found = {}
-        for name, part in document.get("properties", {}).items():
-            found[name] = part if isinstance(part, dict) else {}
-        return found
+        """The schemas of its parameters, by name, without references."""
+        properties = resolved_schema(self.contract).get("properties", {})
+        return {
+            name: part if isinstance(part, dict) else {}
+            for name, part in properties.items()
+        }
 
     @cached_property
     def options(self) -> Sequence[str]:
         """The names of the parameters that a call may leave out."""
-        document = self.contract.input.document
-        required = () if isinstance(document, bool) else document.get("required", ())
+        required = resolved_schema(self.contract).get("required", ())
         return [name for name in self.parameters if name not in required]
 
     @cached_property

@@ -28,6 +28,7 @@ __all__ = [
     "malformed_calls",
     "old_calls",
     "refused_calls",
+    "resolved_schema",
     "sampling_schema",
     "valid_calls",
 ]
@@ -87,7 +88,7 @@ def refused_calls(contract: Contract, base: dict[str, Any]) -> list[Case]:
     >>> [(case.kind, case.arguments) for case in refused_calls(contract, {"a": "b"})]
     [('missing', {}), ('beyond', {'a': 'aaa'})]
     """
-    schema = _resolved(contract)
+    schema = resolved_schema(contract)
     properties = schema.get("properties", {})
     found = []
     for name in schema.get("required", ()):
@@ -138,7 +139,7 @@ def old_calls(contract: Contract) -> Iterator[tuple[Case, str]]:
         yield Case(call.sent, "old", call.version, is_invented=True), call.refusal
 
 
-def _resolved(contract: Contract) -> dict[str, Any]:
+def resolved_schema(contract: Contract) -> dict[str, Any]:
     """Return the input schema without references, as exactly as samples need it."""
     document = contract.input.document
     try:
@@ -154,7 +155,7 @@ def sampling_schema(contract: Contract, fixtures: tuple[str, ...]) -> dict[str, 
     """Return the schema to draw values from: values quoted in descriptions become
     examples, and paths get names of possible files.
     """
-    schema = dict(_with_hints(_resolved(contract), fixtures))
+    schema = dict(_with_hints(resolved_schema(contract), fixtures))
     _add_listed_kinds(schema, str(contract.description or ""))
     return schema
 

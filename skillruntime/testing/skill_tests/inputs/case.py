@@ -11,7 +11,7 @@ __all__ = ["Case"]
 @dataclass(frozen=True, slots=True)
 class Case:
     """One call. ``kind`` is its purpose: ``example``, ``least``, ``option``,
-    ``member``, ``bound``, ``text``, ``all``, ``old`` or ``own``.
+    ``member``, ``bound``, ``text``, ``all``, ``old``, ``line`` or ``own``.
 
     ``is_invented`` says that it has texts or numbers that neither the contract nor the
     instructions show.

@@ -1,5 +1,5 @@
-"""Make much data from little: more rows, columns, groups and characters than a script
-shows, for the places at which it cuts, counts or samples.
+"""Enlarge a small file: more rows, columns, groups and characters than a script shows,
+for the places at which it cuts, counts or samples.
 
 The columns and members keep their names, so that a call that names them stays valid.
 """
@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 __all__ = ["crowded_document", "crowded_lines", "crowded_rows", "crowded_table"]
@@ -20,6 +21,7 @@ _NUMBER_OF_ROWS = 120
 _NUMBER_OF_GROUPS = 30
 _NUMBER_OF_COLUMNS = 25
 _REPEATED = 20
+_SNIFFED = 4_000
 _EVERY_LONG = 10
 _EVERY_ODD = 24
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -30,24 +32,28 @@ _LONG_TEXT = " ".join(f"word{number}" for number in range(36))
 
 def crowded_table(data: bytes) -> bytes | None:
     """Return a table with the columns of the CSV file *data* and more, and with more
-    rows; None if it has no rows.
+    rows; None if it has no rows, or two columns of one name.
 
     >>> crowded_table(b"name,day,sum\\nAnn,2024-11-20,3\\n").splitlines()[1][:26]
     b'Ann,2024-11-20,3,0,2024-01'
     """
-    text = data.decode(errors="replace")
-    head = text.partition("\n")[0]
-    delimiter = max(",;\t|", key=head.count)
-    rows = [*csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)]
-    crowded = [*crowded_rows(rows)]
-    if not crowded:
+    text = data.decode(errors="replace").lstrip("\ufeff")
+    try:
+        dialect = csv.Sniffer().sniff(text[:_SNIFFED], delimiters=",;\t|")
+        reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
+        columns = [*(reader.fieldnames or ())]
+        rows = [*reader]
+    except csv.Error:
         return None
+    if not rows or len({*columns}) < len(columns):
+        return None
+    crowded = [*crowded_rows(rows)]
+    columns += [name for name in crowded[0] if name not in columns]
     written = io.StringIO()
-    columns = [name for name in crowded[0] if name is not None]
     writer = csv.DictWriter(
         written,
         columns,
-        delimiter=delimiter,
+        delimiter=dialect.delimiter,
         extrasaction="ignore",
         lineterminator="\n",
     )
@@ -57,43 +63,45 @@ def crowded_table(data: bytes) -> bytes | None:
 
 
 def crowded_document(data: bytes) -> bytes | None:
-    """Return the JSON document *data* with more items in its list, or in each list of
-    its members; None if it has no such list.
+    """Return the JSON document *data* with more items in its list, or in the first list
+    of its members; None if it has no such list.
     """
     try:
         value = json.loads(data)
-    except (ValueError, RecursionError):
+        crowded = _crowded_value(value)
+        if crowded == value:
+            return None
+        text = json.dumps(crowded, indent=1, ensure_ascii=False, allow_nan=False)
+        return text.encode()
+    except (ValueError, OverflowError, RecursionError):
         return None
-    if isinstance(value, dict):
-        crowded: Any = {key: _crowded_list(item) for key, item in value.items()}
-    else:
-        crowded = _crowded_list(value)
-    if crowded == value:
-        return None
-    return json.dumps(crowded, indent=1, ensure_ascii=False).encode()
 
 
 def crowded_lines(text: str) -> str:
-    """Return *text* several times, with another number at the end of each line.
+    """Return *text* several times, with another number at the end of each line that
+    ends with a word.
 
     >>> crowded_lines("# Title\\n\\n- one.\\n")[:36]
     '# Title\\n\\n- one.\\n# Title 1\\n\\n- one 1.\\n'
     """
-    found = [text]
+    lines = "".join(f"{line}\n" for line in text.splitlines())
+    found = [lines]
     for number in range(1, _REPEATED):
-        found.append(_END_OF_TEXT.sub(rf"\1 {number}\2", text))
+        found.append(_END_OF_TEXT.sub(rf"\1 {number}\2", lines))
     return "".join(found)
 
 
 def crowded_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield many rows like *rows*, with further columns: numbers and days among which
-    are a few texts, long texts, few values, and many more columns.
+    are a few texts, long texts, a column with few values, and many columns of numbers.
     """
     if not rows:
         return
     for number in range(_NUMBER_OF_ROWS):
-        row = rows[number % len(rows)]
-        yield {**_varied_object(row, number), **_further_columns(number)}
+        row = _varied_object(rows[number % len(rows)], number)
+        for name, value in _further_columns(number).items():
+            row.setdefault(name, value)
+        yield row
 
 
 def _further_columns(number: int) -> dict[str, Any]:
@@ -111,57 +119,59 @@ def _further_columns(number: int) -> dict[str, Any]:
     return columns
 
 
-def _crowded_list(value: Any) -> Any:
-    """Return *value* with many more items if it is a list with items."""
-    if not isinstance(value, list) or not value:
-        return value
-    if all(isinstance(item, dict) for item in value):
-        return [*crowded_rows(value)]
-    return [
-        _varied(value[number % len(value)], number) for number in range(_NUMBER_OF_ROWS)
-    ]
+def _crowded_value(value: Any) -> Any:
+    """Return *value* with many more items in its list, or in its first member that is
+    one.
+    """
+    if isinstance(value, list) and value:
+        if all(isinstance(item, dict) for item in value):
+            return [*crowded_rows(value)]
+        numbers = range(_NUMBER_OF_ROWS)
+        return [_varied(value[number % len(value)], number) for number in numbers]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, list) and item:
+                return {**value, key: _crowded_value(item)}
+    return value
 
 
 def _varied_object(value: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return *value* as the row *number* has it; its first text differs in each row,
-    its other texts form groups.
+    """Return *value* for row *number*; its first text is another one in each row, its
+    other texts repeat after some rows.
     """
     found = {}
     has_text = False
     for key, item in value.items():
-        is_text = isinstance(item, str) and not _is_number_or_day(item)
-        is_of_group = is_text and has_text
-        found[key] = _varied(
-            item, number % _NUMBER_OF_GROUPS if is_of_group else number
-        )
-        has_text = has_text or is_text
+        own_number = number
+        if isinstance(item, str) and not _is_number_or_day(item):
+            if has_text:
+                own_number = number % _NUMBER_OF_GROUPS
+            has_text = True
+        found[key] = _varied(item, own_number)
     return found
 
 
 def _varied(value: Any, number: int) -> Any:
-    """Return *value* as the row *number* has it: a number or a day is a greater one."""
+    """Return *value* for row *number*, which is added to a number, to a day as many
+    days, and to a text as a word; a boolean changes in every second row.
+    """
     if isinstance(value, dict):
         return _varied_object(value, number)
     if isinstance(value, bool):
-        return value == (number % 2 == 0)
+        return not value if number % 2 else value
     if isinstance(value, int | float):
         return value + number
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or not number:
         return value
     if _DAY.fullmatch(value):
         return _later(value, number)
     if _NUMBER.fullmatch(value):
-        whole, dot, digits = value.partition(".")
-        return f"{int(whole) + number}{dot}{digits}"
-    return _numbered(value, number)
+        return f"{Decimal(value) + number}"
+    return f"{value} {number}"
 
 
 def _is_number_or_day(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _DAY.fullmatch(text))
-
-
-def _numbered(text: str, number: int) -> str:
-    return f"{text} {number}" if number else text
 
 
 def _later(day: str, days: int) -> str:

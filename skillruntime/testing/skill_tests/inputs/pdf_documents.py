@@ -5,8 +5,9 @@ must treat in another way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-__all__ = ["CROWDED_PAGES", "PLAIN_PAGES", "UNREADABLE_PAGES", "pdf_document"]
+__all__ = ["CROWDED_PAGES", "PLAIN_PAGES", "UNREADABLE_PAGES", "Page", "pdf_document"]
 
 _CHECKED = b"/V/Off/AS/Off/AP<</N<</Yes 4 0 R/Off 5 0 R>>>>"
 _FONTS = b"/DR<</Font<</F1 3 0 R>>>>"
@@ -32,18 +33,23 @@ _DRAWN = (
 
 _LINES = 60
 _SILENT = 22
-_UNKNOWN = b"encoded"
 
 
-def _text_page(lines: Sequence[str]) -> bytes:
-    """Return the content of a page with *lines* of text."""
+class Page(NamedTuple):
+    """The content of a page, and the entries of its stream."""
+
+    content: bytes
+    entries: bytes = b""
+
+
+def _text_page(lines: Sequence[str]) -> Page:
+    """Return a page with *lines* of text."""
     shown = b" T* ".join(b"(%b) Tj" % line.encode() for line in lines)
-    return b"BT /F1 12 Tf 12 TL 72 720 Td %b ET" % shown
+    return Page(b"BT /F1 12 Tf 12 TL 72 720 Td %b ET" % shown + _DRAWN)
 
 
 PLAIN_PAGES = [
-    _text_page([f"A line of text on page {number}."]) + _DRAWN
-    for number in range(1, 11)
+    _text_page([f"A line of text on page {number}."]) for number in range(1, 11)
 ]
 """Ten pages, each with another line of text, two lines and a box."""
 
@@ -56,16 +62,16 @@ CROWDED_PAGES = [
         ]
     ),
     *PLAIN_PAGES,
-    *([_DRAWN] * _SILENT),
+    *([Page(_DRAWN)] * _SILENT),
 ]
 """A long page, plain ones, and many without a text, as scanned pages are."""
 
-UNREADABLE_PAGES = [*PLAIN_PAGES[:2], _UNKNOWN]
+UNREADABLE_PAGES = [*PLAIN_PAGES[:2], Page(b"x", b"/Filter/UnknownDecode")]
 """Pages of which the last one has an unknown encoding."""
 
 
-def pdf_document(pages: Sequence[bytes], *, has_form: bool = False) -> bytes:
-    """Return a document with the content streams *pages*; with *has_form*, the first
+def pdf_document(pages: Sequence[Page], *, has_form: bool = False) -> bytes:
+    """Return a document with *pages*; with *has_form*, the first
     page has a field of each kind: texts, a check box, a radio button, and lists to
     choose from (PDF 1.4).
     """
@@ -94,13 +100,19 @@ def pdf_document(pages: Sequence[bytes], *, has_form: bool = False) -> bytes:
             b"<</Type/Annot/Subtype/Widget%b/Rect[72 %d 272 %d]/DA(/F1 12 Tf 0 g)"
             b"/P %d 0 R>>" % (widget, bottom, bottom + 20, first_page)
         )
-    for content, number in zip(pages, numbers, strict=True):
+    for page, number in zip(pages, numbers, strict=True):
         objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
             b"/Resources<</Font<</F1 3 0 R>>>>%b>>" % (number + 1, first_page_has)
         )
         first_page_has = b""
-        objects.append(_stream(content))
+        content = b"<</Length %d%b>>stream\n%b\nendstream"
+        objects.append(content % (len(page.content), page.entries, page.content))
+    return _file_of(objects)
+
+
+def _file_of(objects: Sequence[bytes]) -> bytes:
+    """Return a file with *objects* and their table; the first one is the catalog."""
     document = b"%PDF-1.4\n"
     places = []
     for number, body in enumerate(objects, 1):
@@ -112,9 +124,3 @@ def pdf_document(pages: Sequence[bytes], *, has_form: bool = False) -> bytes:
         document += b"%010d 00000 n \n" % place
     document += b"trailer<</Size %d/Root 1 0 R>>\n" % (len(objects) + 1)
     return document + b"startxref\n%d\n%%%%EOF\n" % table
-
-
-def _stream(content: bytes) -> bytes:
-    """Return *content* as the object of a stream."""
-    filter_ = b"/Filter/UnknownDecode" if content == _UNKNOWN else b""
-    return b"<</Length %d%b>>stream\n%b\nendstream" % (len(content), filter_, content)

@@ -66,33 +66,45 @@ class Known:
                 yield name, part
 
 
-def kinds_of_files(known: Known, base: Run) -> Iterator[str]:
-    """Yield the kinds of the files that *base* names, for which there are others: a
-    suffix, or the path of a made directory.
-    """
+def kinds_of_files(base: Run) -> Iterator[str]:
+    """Yield the suffixes of the files that *base* reads."""
     for path in texts_of(base.case.arguments):
-        if is_file_name(path):
+        if is_file_name(path) and path in base.files:
             yield _suffix_of(path)
-        elif path in known.files:
-            yield path
 
 
 def with_another_file(known: Known, base: Run) -> Iterator[Case]:
-    """Yield *base* with another file in place of each of its files, or with a part of
-    its directory.
+    """Yield *base* with another file in place of each file that it reads, or with a
+    part of its directory.
     """
     pending = []
     for path in dict.fromkeys(texts_of(base.case.arguments)):
         if is_file_name(path):
-            data = base.files.get(path, b"")
-            suffix = _suffix_of(path)
-            variants = file_variants(suffix, data, known.literals, known.document)
-            files = ((name, {name: other}) for name, other in variants)
-            pending.append(_with_files(known, base, path, files))
+            # A variant has no variants of its own, and an output has no content.
+            if path in base.files and path not in known.files:
+                pending.append(
+                    _with_files(known, base, path, _variants(known, base, path))
+                )
         elif path in known.files:
             directories = directory_variants(known.literals, known.document)
             pending.append(_with_files(known, base, path, directories))
     yield from in_turn(pending)
+
+
+def _variants(
+    known: Known, base: Run, path: str
+) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield the variants of the file at *path*, each under a name that has the file's:
+    two files of a call have different columns, for example.
+    """
+    stem, suffix = os.path.splitext(path)  # noqa: PTH122
+    stem = stem.replace("/", "_")
+    variants = file_variants(
+        suffix.lower(), base.files[path], known.literals, known.document
+    )
+    for kind, data in variants:
+        name = f"{stem}-{kind}{suffix.lower()}"
+        yield name, {name: data}
 
 
 def _with_files(

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import anyio
-
 from skillruntime.testing.skill_tests.inputs.calls import sampling_schema
 from skillruntime.testing.skill_tests.inputs.case import Case
-from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.runs import Make, Run
 from skillruntime.testing.skill_tests.search.changed_calls import (
     Known,
     kinds_of_files,
@@ -44,9 +42,6 @@ _FRUITLESS = 6
 
 _ALL_FRUITLESS = 40
 """So many calls in a row that reach nothing new end the search."""
-
-Make = Callable[[Case], Awaitable[Run | None]]
-"""Makes a call, and returns None if no more calls are allowed."""
 
 
 @dataclass(slots=True)
@@ -110,7 +105,7 @@ async def search_files(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     search = _search_from(caller, runs, make)
     sources = deque(
         _Source(with_another_file(search.known, run))
-        for run in _smallest_of_each_kind(search.known, _generated(runs))
+        for run in _smallest_of_each_kind(_generated(runs))
     )
     while sources and not caller.subject.is_over:
         number = min(_AT_ONCE, len(sources))
@@ -130,9 +125,9 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
         return  # not a Python script, or it was not traced
     for run in reversed(_widest(_generated(runs))):
         search.build_on(run)
-    is_going = True
-    while is_going and search.sources and search.fruitless < _ALL_FRUITLESS:
-        is_going = not caller.subject.is_over and await _take_turns(search)
+    while search.sources and search.fruitless < _ALL_FRUITLESS:
+        if caller.subject.is_over or not await _take_turns(search):
+            return
 
 
 async def _take_turns(search: _Search) -> bool:
@@ -180,7 +175,7 @@ def _generated(runs: Sequence[Run]) -> list[Run]:
     return sorted(generated, key=lambda run: _key(run.case))
 
 
-def _smallest_of_each_kind(known: Known, runs: Sequence[Run]) -> list[Run]:
+def _smallest_of_each_kind(runs: Sequence[Run]) -> list[Run]:
     """Return, for each kind of file that a call named and that worked, the run with the
     fewest arguments.
     """
@@ -188,7 +183,7 @@ def _smallest_of_each_kind(known: Known, runs: Sequence[Run]) -> list[Run]:
     seen: set[str] = set()
     found = []
     for run in sorted(good, key=lambda run: len(run.case.arguments)):
-        kinds = {*kinds_of_files(known, run)}
+        kinds = {*kinds_of_files(run)}
         if kinds - seen:
             seen |= kinds
             found.append(run)
@@ -223,23 +218,17 @@ async def _make_batch(
     """Make the next call of each source, at the same time; return their runs, or None
     if no more calls are allowed.
     """
-    cases = [(source, search.next_case(source)) for source in batch]
-    turns = [(source, case) for source, case in cases if case is not None]
-    made: dict[int, Run | None] = {}
-
-    async def make_one(number: int, case: Case) -> None:
-        made[number] = await search.make(case)
-
-    async with anyio.create_task_group() as group:
-        for number, (_, case) in enumerate(turns):
-            group.start_soon(make_one, number, case)
-    found = []
-    for number, (source, _) in enumerate(turns):
-        run = made[number]
-        if run is None:
-            return None
-        found.append((source, run))
-    return found
+    cases: list[Case] = []
+    sources: list[_Source] = []
+    for source in batch:
+        case = search.next_case(source)
+        if case is not None:
+            cases.append(case)
+            sources.append(source)
+    runs = await search.make(cases)
+    if runs is None:
+        return None
+    return [*zip(sources, runs, strict=True)]
 
 
 def _key(case: Case) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -22,7 +22,7 @@ from skillruntime.testing.skill_tests.inputs.made_files import (
     names_in_file,
     texts_of,
 )
-from skillruntime.testing.skill_tests.runs import Run
+from skillruntime.testing.skill_tests.runs import Make, Run
 from skillruntime.testing.skill_tests.subject import Subject
 
 __all__ = ["runs_at_bounds", "search_options", "telling_runs"]
@@ -42,9 +42,6 @@ _LISTED = re.compile(r":[ \t]++([^\s:'\"`][^\n:'\"`]{0,999}+)(?=\n|\Z)")
 _BETWEEN_ITEMS = re.compile(r"[,|] ?(?:and |or )?")
 _LONGEST_ITEM = 60
 
-Make = Callable[[Case], Awaitable[Run | None]]
-"""Makes a call, and returns None if no more calls are allowed."""
-
 
 async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     """Make further calls for each option that has changed no answer of *runs*, to which
@@ -61,7 +58,7 @@ async def search_options(caller: Caller, runs: Sequence[Run], make: Make) -> Non
             case = next(cases, None)
             if case is None or is_settled:
                 del pending[name]
-            elif await make(case) is None:
+            elif await make([case]) is None:
                 return
 
 
@@ -127,33 +124,37 @@ def _possible_cases(caller: Caller, name: str, runs: Sequence[Run]) -> Iterator[
     if not bases:
         return
     values = _values(caller.subject, name, runs)
-    part = caller.subject.parameters[name]
-    for arguments, has_outputs in _with_other_files(caller, bases):
-        # What becomes of an existing file is said by a flag or a word.
-        if has_outputs and part.get("type") != "boolean" and "enum" not in part:
-            continue
-        yield _case(arguments, name, has_outputs=has_outputs)
-        for value in values[:2]:
-            changed = {**arguments, name: value}
-            yield _case(changed, name, has_outputs=has_outputs)
-            if not _has_effect(changed, name, runs):
-                break
-    changed_by = []
+    yield from _cases_with_other_files(caller, name, bases, values)
+    with_effect = []
     for base in _chosen(bases):
         yield _case(base.arguments, name)
-        has_effect = True
-        for value in values[:2]:
-            changed = {**base.arguments, name: value}
+        changes = [{**base.arguments, name: value} for value in values[:2]]
+        for changed in changes:
             yield _case(changed, name)
-            has_effect = _has_effect(changed, name, runs)
-            if not has_effect:
-                break
-        if has_effect:
-            changed_by.append(base)
+        if any(_has_effect(changed, name, runs) for changed in changes):
+            with_effect.append(base)
         yield from _named_cases(caller.subject, name, runs)
-    for base in changed_by:
+    for base in with_effect:
         for value in values[2:]:
             yield _case({**base.arguments, name: value}, name)
+
+
+def _cases_with_other_files(
+    caller: Caller, name: str, bases: Sequence[_Base], values: Sequence[Any]
+) -> Iterator[Case]:
+    for arguments, has_outputs in _with_other_files(caller, bases):
+        # Only a boolean or an enum can say whether a file is overwritten.
+        if has_outputs and not _is_choice(caller.subject.parameters[name]):
+            continue
+        yield _case(arguments, name, has_outputs=has_outputs)
+        for value in values[: 2 if has_outputs else 1]:
+            yield _case({**arguments, name: value}, name, has_outputs=has_outputs)
+
+
+def _is_choice(part: Mapping[str, Any]) -> bool:
+    """Return whether the schema *part* takes a boolean, or members of an enum."""
+    parts = [part, *part.get("anyOf", ()), *part.get("oneOf", ())]
+    return any("enum" in each or "boolean" in each.get("type", ()) for each in parts)
 
 
 def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) -> Case:
@@ -163,14 +164,13 @@ def _case(arguments: dict[str, Any], name: str, *, has_outputs: bool = False) ->
 
 
 def _has_effect(arguments: Mapping[str, Any], name: str, runs: Sequence[Run]) -> bool:
-    """Return whether the option *name* may have an effect in this call: without it, the
-    answer was another one, or is not known. If it has none, another value of the option
-    is worth no call.
+    """Return whether the answer differs from that without the option *name*, or one of
+    the two is not known.
     """
-    answers = {_key(run.case.arguments): run.answer for run in runs}
-    answer = answers.get(_key(arguments))
-    without = answers.get(_key(_without(arguments, name)))
-    return answer is None or answer != without
+    known = {_key(run.case.arguments): run for run in runs}
+    run = known.get(_key(arguments))
+    other = known.get(_key(_without(arguments, name)))
+    return run is None or other is None or run.answer != other.answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,33 +190,34 @@ class _Base:
 
 
 def _bases(name: str, runs: Sequence[Run]) -> list[_Base]:
-    """Return the successful calls without the option, the shortest first."""
+    """Return the successful generated calls without the option, the shortest first."""
     found: list[_Base] = []
     seen: set[str] = set()
     for run in sorted(runs, key=lambda run: len(run.case.arguments)):
         arguments = _without(run.case.arguments, name)
-        if run.has_ended_well and _key(arguments) not in seen:
+        is_usable = run.has_ended_well and run.case.kind != "own"
+        if is_usable and _key(arguments) not in seen:
             seen.add(_key(arguments))
             found.append(_Base(arguments, len(run.steps)))
     return found
 
 
 def _chosen(bases: Sequence[_Base]) -> list[_Base]:
-    """Return the *bases* to add an option to: of the shortest with each kind of file
-    the one that executes the most; the longest, because what an option changes may need
-    other options; the one that executes the most; and the shortest.
+    """Return the *bases* to add an option to: for each kind of file, the shortest call
+    that executes the most; the longest call, because an option may need others; the one
+    that executes the most; and the shortest.
     """
     fewest = len(bases[0].arguments)
-    widest_short: dict[tuple[str, ...], _Base] = {}
+    best_of_kind: dict[tuple[str, ...], _Base] = {}
     for base in bases:
         if len(base.arguments) > fewest:
             break
-        known = widest_short.setdefault(base.kinds_of_files, base)
-        if base.steps > known.steps:
-            widest_short[base.kinds_of_files] = base
+        best = best_of_kind.setdefault(base.kinds_of_files, base)
+        if base.steps > best.steps:
+            best_of_kind[base.kinds_of_files] = base
     widest = max(bases, key=lambda base: base.steps)
     found: list[_Base] = []
-    for base in (*widest_short.values(), bases[-1], widest, bases[0]):
+    for base in (*best_of_kind.values(), bases[-1], widest, bases[0]):
         if base not in found:
             found.append(base)
     return found
