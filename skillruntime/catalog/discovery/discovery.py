@@ -642,9 +642,11 @@ class _Reading:
         order = sorted(order, key=names.__getitem__)  # stable
         # A list of stamps would take a third of the memory of the entries.
         stamps = bytearray()
+        size = STAMP.size
         with memoryview(self.stamps) as unsorted_stamps:
             for position in order:
-                stamps += unsorted_stamps[stamp_at(position)]
+                # Not `stamp_at`, which would be a call for each skill.
+                stamps += unsorted_stamps[size * position : size * (position + 1)]
         notes: dict[int, tuple[Diagnostic, ...]] = {}
         if self.notes:
             for new, old in enumerate(order):
