@@ -71,8 +71,8 @@ def crowded_document(data: bytes) -> bytes | None:
         crowded = _crowded_value(value)
         if crowded == value:
             return None
-        text = json.dumps(crowded, indent=1, ensure_ascii=False, allow_nan=False)
-        return text.encode()
+        # Without indentation, which multiplies in deep documents.
+        return json.dumps(crowded, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, OverflowError, RecursionError):
         return None
 
