@@ -598,6 +598,33 @@ def test_what_lacks_a_variable_is_not_testable(tmp_path: Path) -> None:
     assert result.hindrances[0].remedy == "set the variable, and add --env NAME"
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("JSON.parse(readFileSync(0, 'utf8'))", "it reads a JSON document from"),
+        ("await fetch('http://127.0.0.1:9/')", "it needs the network"),
+    ],
+)
+def test_what_a_script_of_node_lacks_is_named(
+    tmp_path: Path, code: str, reason: str
+) -> None:
+    needs.program("node")
+    directory = tmp_path / "read"
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text(
+        "---\nname: read\ndescription: Reads a document.\n---\nRun scripts/read.mjs.\n"
+    )
+    (directory / "scripts" / "read.mjs").write_text(
+        f"import {{ readFileSync }} from 'node:fs'\nconsole.log({code}, process.argv[2], readFileSync)\n"
+    )
+
+    result = outcome(tmp_path)
+
+    assert result.status == "not testable"
+    assert result.hindrances[0].reason.startswith(reason)
+
+
 def test_a_skill_of_instructions_passes(tmp_path: Path) -> None:
     """There is nothing to call."""
     directory = tmp_path / "notes"

@@ -38,6 +38,9 @@ MISSING_FILE = re.compile(
 _END_OF_INPUT = re.compile(r"EOFError: EOF when reading a line")
 """The error of Python's `input` without a terminal."""
 
+_NO_JSON_INPUT = re.compile(r"^SyntaxError: Unexpected end of JSON input", re.MULTILINE)
+"""The error of Node's `JSON.parse` for an empty text."""
+
 NO_DIRECTORY = re.compile(r"[Nn]ot a (?:valid )?directory|\bENOTDIR\b")
 _MISSING_MODULE = re.compile(
     r"(?:Cannot find (?:package|module)|No module named) '([^']{1,100})'"
@@ -56,7 +59,9 @@ _STARTS_A_PROGRAM = re.compile(r'^  File "[^"\n]{0,300}\bsubprocess\.py"', re.M)
 _READ_ONLY = re.compile(r"[Rr]ead-only file system|\bEROFS\b")
 _NETWORK_EXCEPTIONS = re.compile(
     r"URLError|gaierror|Connect\w*Error|ConnectionError|SSLError|ProxyError"
+    r"|TypeError: fetch failed"
 )
+"""Exceptions of Python, and the one of Node's `fetch`."""
 
 
 def hindrance_of(run: Run) -> Hindrance | None:
@@ -71,6 +76,11 @@ def hindrance_of(run: Run) -> Hindrance | None:
         return Hindrance(
             "it waits for a person to type something",
             "call it without its interactive option",
+        )
+    if run.contract.is_derived and not run.files and _NO_JSON_INPUT.search(text):
+        return Hindrance(
+            "it reads a JSON document from its input, and a call sends none",
+            "write a contract for it",
         )
     missing_files = missing_file_lines(run)
     if missing_files:
