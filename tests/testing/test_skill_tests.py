@@ -616,7 +616,8 @@ def test_what_a_script_of_node_lacks_is_named(
         "---\nname: read\ndescription: Reads a document.\n---\nRun scripts/read.mjs.\n"
     )
     (directory / "scripts" / "read.mjs").write_text(
-        f"import {{ readFileSync }} from 'node:fs'\nconsole.log({code}, process.argv[2], readFileSync)\n"
+        "import { readFileSync } from 'node:fs'\n"
+        f"console.log({code}, process.argv[2], readFileSync)\n"
     )
 
     result = outcome(tmp_path)
