@@ -57,9 +57,14 @@ class Subject:
         return self.skill.directory / str(self.contract.run.get("script"))
 
     @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The schema of its arguments, without references."""
+        return resolved_schema(self.contract)
+
+    @cached_property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
-        """The schemas of its parameters, by name, without references."""
-        properties = resolved_schema(self.contract).get("properties", {})
+        """The schemas of its parameters, by name."""
+        properties = self.schema.get("properties", {})
         return {
             name: part if isinstance(part, dict) else {}
             for name, part in properties.items()
@@ -68,7 +73,7 @@ class Subject:
     @cached_property
     def options(self) -> Sequence[str]:
         """The names of the parameters that a call may leave out."""
-        required = resolved_schema(self.contract).get("required", ())
+        required = self.schema.get("required", ())
         return [name for name in self.parameters if name not in required]
 
     @cached_property

@@ -102,15 +102,14 @@ async def search_files(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     Other data matter even where they execute nothing new: a number that cuts a list
     shows only in a long one.
     """
-    search = _search_from(caller, runs, make)
+    generated = _generated(runs)
+    search = _search_from(caller, generated, make)
     sources = deque(
         _Source(with_another_file(search.known, run))
-        for run in _smallest_of_each_kind(_generated(runs))
+        for run in _smallest_of_each_kind(generated)
     )
     while sources and not caller.subject.is_over:
-        number = min(_AT_ONCE, len(sources))
-        batch = [sources.popleft() for _ in range(number)]
-        made = await _make_batch(batch, search)
+        made = await _make_next(sources, search)
         if made is None:
             return
         sources += [source for source, _ in made]
@@ -120,10 +119,11 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
     """Make further calls while they reach something new; *runs* are the ones so far.
     The sources of calls take turns.
     """
-    search = _search_from(caller, runs, make)
+    generated = _generated(runs)
+    search = _search_from(caller, generated, make)
     if not search.reached:
         return  # not a Python script, or it was not traced
-    for run in reversed(_widest(_generated(runs))):
+    for run in reversed(_widest(generated)):
         search.build_on(run)
     while search.sources and search.fruitless < _ALL_FRUITLESS:
         if caller.subject.is_over or not await _take_turns(search):
@@ -132,9 +132,7 @@ async def search_lines(caller: Caller, runs: Sequence[Run], make: Make) -> None:
 
 async def _take_turns(search: _Search) -> bool:
     """Make the next call of a few sources; return whether more calls are allowed."""
-    number = min(_AT_ONCE, len(search.sources))
-    batch = [search.sources.popleft() for _ in range(number)]
-    made = await _make_batch(batch, search)
+    made = await _make_next(search.sources, search)
     if made is None:
         return False
     for source, run in made:
@@ -150,8 +148,8 @@ async def _take_turns(search: _Search) -> bool:
     return True
 
 
-def _search_from(caller: Caller, runs: Sequence[Run], make: Make) -> _Search:
-    """Return a search that knows what *runs* reached."""
+def _search_from(caller: Caller, generated: Sequence[Run], make: Make) -> _Search:
+    """Return a search that knows what *generated* runs reached."""
     subject = caller.subject
     known = Known(
         sampling_schema(subject.contract, tuple(sorted(subject.fixtures.paths))),
@@ -160,7 +158,7 @@ def _search_from(caller: Caller, runs: Sequence[Run], make: Make) -> _Search:
         caller.variants,
     )
     search = _Search(caller, known, make)
-    for run in _generated(runs):
+    for run in generated:
         search.made.add(_key(run.case))
         search.reached |= run.steps
     return search
@@ -212,15 +210,17 @@ def _width(run: Run, reached: set[Step]) -> tuple[int, int]:
     return len(run.steps - reached), len(run.case.arguments)
 
 
-async def _make_batch(
-    batch: Sequence[_Source], search: _Search
+async def _make_next(
+    pending: deque[_Source], search: _Search
 ) -> list[tuple[_Source, Run]] | None:
-    """Make the next call of each source, at the same time; return their runs, or None
-    if no more calls are allowed.
+    """Take the first few sources from *pending*, and make the next call of each at the
+    same time. Return the sources that had a call, with its run, or None if no more
+    calls are allowed.
     """
     cases: list[Case] = []
     sources: list[_Source] = []
-    for source in batch:
+    for _ in range(min(_AT_ONCE, len(pending))):
+        source = pending.popleft()
         case = search.next_case(source)
         if case is not None:
             cases.append(case)

@@ -67,9 +67,7 @@ def telling_runs(runs: Sequence[Run]) -> dict[str, Run]:
     from that of the same call without it. A successful run is preferred to one that the
     script refused, and one in an ordinary workspace to one in a made repository.
     """
-    known = {}
-    for run in runs:
-        known[_key(run.case.arguments)] = run
+    known = _by_arguments(runs)
     found: dict[str, Run] = {}
     for run in sorted(
         runs, key=lambda run: (not _is_steady(run), not run.has_ended_well)
@@ -92,9 +90,7 @@ def runs_at_bounds(runs: Sequence[Run]) -> Iterator[Run]:
     """Yield the runs on both sides of a bound: with the next number and otherwise the
     same arguments, the answer is another one.
     """
-    known = {}
-    for run in runs:
-        known[_key(run.case.arguments)] = run
+    known = _by_arguments(runs)
     for run in runs:
         name = run.case.parameter or ""
         value = run.case.arguments.get(name)
@@ -167,7 +163,7 @@ def _has_effect(arguments: Mapping[str, Any], name: str, runs: Sequence[Run]) ->
     """Return whether the answer differs from that without the option *name*, or one of
     the two is not known.
     """
-    known = {_key(run.case.arguments): run for run in runs}
+    known = _by_arguments(runs)
     run = known.get(_key(arguments))
     other = known.get(_key(_without(arguments, name)))
     return run is None or other is None or run.answer != other.answer
@@ -341,6 +337,10 @@ def _named_texts(message: str) -> Iterator[str]:
             for item in items:
                 if 0 < len(item) <= _LONGEST_ITEM:
                     yield item
+
+
+def _by_arguments(runs: Sequence[Run]) -> dict[str, Run]:
+    return {_key(run.case.arguments): run for run in runs}
 
 
 def _without(arguments: Mapping[str, Any], name: str) -> dict[str, Any]:
