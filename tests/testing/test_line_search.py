@@ -207,16 +207,13 @@ def test_a_directory_with_the_files_that_the_script_looks_for_is_made(
     ("units", "member"),
     [
         (["a1", "a2", "b1", "b2", "c1", "c2"], "c2"),
-        # Those side by side, such as units of length, often mean the same to a script.
         (["m", "mm", "cm", "dm", "km", "in", "ft", "yd", "mi", "K"], "K"),
     ],
 )
 def test_members_of_two_enums_are_tried_together(
     tmp_path: Path, units: list[str], member: str
 ) -> None:
-    """Those at equal positions first, because they often mean the same, and of these
-    the distant ones.
-    """
+    """Those at equal positions, because they often mean the same, also of many."""
     unit = {"type": "string", "enum": units, "default": units[0]}
     code = f"""
     result = {{"text": "other"}}
